@@ -6,9 +6,9 @@
 #include "execution/remote_files.hpp"
 #include "execution/templates.hpp"
 
-// How an environment is reached. A driver is given values and returns facts; it neither decides nor
-// remembers. Everything it needs to find, follow, end and remove what it started is in the lease
-// that it is given, so each verb works as well after a restart of the server as before it.
+// How an environment is reached. A driver gets values and returns facts; it neither decides nor
+// remembers. The lease contains everything that it needs to find, follow, end and remove what it
+// started. So each operation works just as well after a server restart.
 namespace berth::drivers {
 
 using execution::Command;
@@ -33,18 +33,18 @@ using execution::Workspace;
 // How a process in the place may reach this server.
 struct Callback {
   std::vector<std::string> candidates = {};  // origins, best first
-  bool required = false;                     // when none answers, acquire fails
+  bool required = false;                     // acquire fails if none answers
 };
 
-// Somebody is to prepare the place by hand, for what it becomes to be captured.
+// A person will prepare the place by hand, and the result will be captured.
 struct SetupRequest {
   core::SetupSessionId session_id;
-  std::optional<std::string> source_ref = {};  // of the template that it begins with
+  std::optional<std::string> source_ref = {};  // of the template that it starts from
   std::optional<core::TemplateKind> source_kind = {};
   Time expires_at = {};
 };
 
-// How the provider itself lets somebody into a place that is being prepared. Never kept.
+// The provider's own access to a place that is being prepared. Never stored.
 struct SetupAccess {
   core::SetupConnection type = core::SetupConnection::unknown;
   std::optional<std::string> command = {};
@@ -55,9 +55,9 @@ struct SetupAccess {
 struct AcquireRequest {
   PlaceRef lease;
   Callback callback = {};
-  // The id of a sandbox to resume first; when it is gone a fresh one is made.
+  // A sandbox to resume first; if it no longer exists, a new one is made.
   std::optional<std::string> reusable_id = {};
-  std::optional<SetupRequest> setup = {};  // absent: for a run, or for somebody's commands
+  std::optional<SetupRequest> setup = {};  // absent: for a run, or for a user's commands
 };
 
 struct Acquired {
@@ -77,59 +77,59 @@ struct ProbeReport {
 };
 BOOST_DESCRIBE_STRUCT(ProbeReport, (), (ok, driver, summary, details, steps))
 
-// All verbs may be repeated. References are to what the caller keeps until the answer.
+// All operations may be repeated. Arguments passed by reference must live until the answer.
 class Driver : public execution::Execution {
  public:
-  // Whether the place can be used, without a lease. What is wrong with the place is in the report;
-  // an error is what kept us from looking.
+  // Whether the place can be used, without a lease. The report describes problems with the place;
+  // an error means that it could not be tested.
   virtual Task<ProbeReport> probe(const AcquireRequest& request) = 0;
 
-  // Whether a config that is about to be saved names only what is there: `unprocessable`, with the
-  // pointer of the field, where it does not.
+  // Checks that a config that is about to be saved names only what exists: otherwise
+  // `unprocessable`, with the field's pointer.
   virtual Task<> check_config(const bj::object& config);
 
   virtual Task<Acquired> acquire(const AcquireRequest& request) = 0;
-  // Whether places of this config are found by the keys that we gave them. Where they are not, one
-  // whose acquire was not answered has no name that anybody here knows.
+  // Whether places of this config are found by our keys. If they are not, a place whose acquire was
+  // not answered has no name that this server knows.
   virtual bool finds_by_key(const bj::object& /*config*/) const { return true; }
-  // Whether places of this config are processes and files of the server that made them, out of the
-  // reach of every other.
+  // Whether places of this config are processes and files of the server that made them, which no
+  // other server can reach.
   virtual bool stays_on_its_server(const bj::object& /*config*/) const { return false; }
 
-  // Ends what still runs and removes what the lease left in the place, but for what may serve
-  // another lease. What is already gone is fine.
+  // Ends what still runs and removes what the lease left in the place, except for what another
+  // lease may reuse. Succeeds if it no longer exists.
   virtual Task<> release(const PlaceRef& lease, core::LeaseEvent how) = 0;
-  // The same, and what might have served another lease too.
+  // The same, including what another lease might have reused.
   virtual Task<> destroy(const PlaceRef& lease) = 0;
 
-  // The place of a lease as a whole. Refused with execution_unsupported where it is no sandbox, or
-  // its provider cannot: see providers::Provider.
+  // Operations on a lease's place as a whole. execution_unsupported if it is not a sandbox, or its
+  // provider cannot: see providers::Provider.
   virtual Task<execution::CapturedTemplate> capture_template(
       const PlaceRef& lease, const execution::CaptureTemplate& request);
-  // `place` is what is known of where it was captured; no lease has to be left of it.
+  // `place` describes where it was captured; its lease need not exist any more.
   virtual Task<bool> delete_template(const PlaceRef& place,
                                      const execution::DeleteTemplate& request);
-  // Nothing where people get in by our own terminal.
+  // Empty if people use our own terminal.
   virtual Task<std::optional<SetupAccess>> setup_access(const PlaceRef& lease);
-  // The login of an agent's own program in the place. Refused with execution_unsupported where its
-  // terminals do: everywhere but in sandboxes of plugins.
+  // An interactive login for an agent's own program in the place. execution_unsupported where
+  // ordinary terminals serve for that: everywhere but in plugin sandboxes.
   virtual Task<execution::LiveCommandPtr> open_login(const PlaceRef& lease,
                                                      execution::LoginCommand command);
-  // A command that is given its input while it runs, where start() does not do so. Nothing where it
-  // does; execution_unsupported where there is no way.
+  // A command that gets input while it runs, for places where start() cannot do that. Empty if
+  // start() can; execution_unsupported if there is no way.
   virtual Task<execution::LiveCommandPtr> open_stream(const PlaceRef& lease, const Command& command,
                                                       execution::DuplexBridge bridge);
   virtual Task<execution::Changes> changes(const PlaceRef& lease);
   virtual Task<> freeze(const PlaceRef& lease);
   virtual Task<> thaw(const PlaceRef& lease);
 
-  // Lets go of connections before the driver goes; what runs goes on. Called last, when no other
-  // verb is under way.
+  // Closes connections before the driver is destroyed; commands keep running. Called last, when no
+  // other operation is in progress.
   virtual Task<> close();
 
-  // The leases of which this machine itself still holds something, whoever knows of them.
+  // The leases that still have something on this machine, whether or not the server knows them.
   virtual Task<std::vector<core::LeaseId>> held() { co_return std::vector<core::LeaseId>{}; }
-  // The same of sandboxes, which may outlive their leases.
+  // The same for sandboxes, which may outlive their leases.
   virtual Task<std::vector<HeldSandbox>> held_sandboxes() { co_return std::vector<HeldSandbox>{}; }
   virtual Task<std::vector<execution::HeldTemplate>> held_templates() {
     co_return std::vector<execution::HeldTemplate>{};

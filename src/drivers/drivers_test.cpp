@@ -46,7 +46,7 @@ class Untouched final : public OutputTaker {
   }
 };
 
-// Every verb but probe, so that a driver that refuses is seen to refuse each.
+// Every operation but probe, to show that a refusing driver refuses each.
 std::vector<Result<>> all_verbs(Driver& driver, const PlaceRef& facts) {
   const auto only_error = [](const auto& result) -> Result<> {
     if (result) return {};

@@ -46,7 +46,7 @@ Task<Workspace> Local::realize(const PlaceRef& lease, const std::optional<std::s
                    return execution::make_home_folder(root, id, execution::HomeOwner::server);
                  }));
   }
-  // Claude Code finds a session only in the folder where it began, so an agent has one that stays.
+  // Claude Code finds a session only in the folder where it began, so an agent has a permanent one.
   if (!wanted && lease.home_id && !homes_root_.empty())
     workspace.cwd = *workspace.home + "/workspace";
   BERTH_CO_DO(co_await offload(pool_, [folder, wanted, own = workspace.cwd]() -> Result<> {

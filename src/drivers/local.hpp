@@ -7,11 +7,11 @@ namespace berth::drivers {
 
 using LocalOptions = execution::KeeperOptions;
 
-// Commands as processes of this machine, held by one keeper for each lease. The keeper is started
-// with the first command; after a restart of the server it is found again by its folder.
+// Commands as processes of this machine, held by one keeper per lease. The first command starts the
+// keeper; after a server restart it is found again by its folder.
 class Local final : public Driver {
  public:
-  // `homes_root` has the homes of agents; without it each lease has a home of its own.
+  // `homes_root` contains the agents' homes; without it each lease has its own home.
   Local(asio::any_io_executor executor, asio::thread_pool& pool, LocalOptions options,
         std::string homes_root = {});
 
@@ -27,7 +27,7 @@ class Local final : public Driver {
   Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) override;
   Task<> forget_output(const PlaceRef& lease, const std::string& exec_id) override;
   Task<execution::Usage> usage(const PlaceRef& lease) override;
-  // Those of the lease's own folder, wherever its commands work.
+  // The files in the lease's own folder, wherever its commands work.
   Task<execution::FileRoot> files(const PlaceRef& lease) override;
   Task<> release(const PlaceRef& lease, core::LeaseEvent how) override;
   Task<> destroy(const PlaceRef& lease) override;

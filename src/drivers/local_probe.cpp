@@ -13,17 +13,17 @@
 #include <cstdlib>
 #include <ctime>
 
-// The test of an environment on this machine: `true` in a keeper of its own.
+// The test of an environment on this machine: runs `true` in its own keeper.
 namespace berth::drivers {
 namespace {
 
 using namespace std::chrono_literals;
 
 constexpr std::string_view probe_prefix = "probe-";
-// A keeper that nobody renews lives as long; a younger folder may be that of another probe.
+// A keeper that is never renewed lives this long; a younger folder may belong to another probe.
 constexpr std::time_t probe_stale_s = 2 * keeper::limits::first_deadline_ms / 1000;
 
-// What a server that was killed during a probe has left.
+// Removes what a server that was killed during a probe left.
 void remove_stale_probes(const std::string& root) {
   const auto names = names_in(root);
   if (!names) return;
@@ -34,7 +34,7 @@ void remove_stale_probes(const std::string& root) {
     const bool is_stale = name.starts_with(probe_prefix) && ::stat(path.c_str(), &found) == 0 &&
                           ::time(nullptr) - found.st_mtime > probe_stale_s;
     if (!is_stale) continue;
-    // Not what is tested here, so it is left for the next probe.
+    // Removal is not what is tested here, so it is left to the next probe.
     if (const Result<> removed = remove_tree(path); !removed) {
       log::warn("probe.not_removed", {{"folder", path}, {"error", removed.error().message}});
     }

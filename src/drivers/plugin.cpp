@@ -88,7 +88,8 @@ Task<Acquired> Plugin::acquire(const AcquireRequest& request) {
     if (is_back && (*resumed)->provider_lease_id == id) {
       co_return acquired_from(**std::move(resumed), provider, true);
     }
-    // What cannot be resumed may run all the same: nobody would know it any more.
+    // A sandbox that cannot be resumed may still be running, and this server would lose track of
+    // it.
     PlaceRef old = request.lease.clone();
     old.provider_lease_id = id;
     BERTH_CO_DO(co_await remote_->destroy(old));

@@ -8,18 +8,18 @@ class RemoteProvider;
 
 namespace berth::drivers {
 
-// Environments in the hands of a plugin: those of driver `plugin`, and those of driver `sandbox`
-// whose provider is not built in. Without plugins every verb, also that of giving back, is refused,
-// and the refusal names the plugin that the config asks for; a probe reports it.
+// Environments that a plugin provides: those with the driver `plugin`, and those with the driver
+// `sandbox` whose provider is not built in. Without plugins every operation, even release, is
+// refused, and the refusal names the plugin that the config needs; a probe reports it.
 class Plugin final : public Driver {
  public:
   Plugin() = default;
-  // The provider must outlive this.
+  // The provider must outlive this object.
   Plugin(plugins::RemoteProvider& remote, core::DriverKind kind) : remote_(&remote), kind_(kind) {}
 
   Task<ProbeReport> probe(const AcquireRequest& request) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
-  // The protocol has no question for a sandbox but that by the name which its acquire answered.
+  // The protocol can find a sandbox only by the name that acquire returned.
   bool finds_by_key(const bj::object& /*config*/) const override { return false; }
   Task<Workspace> realize(const PlaceRef& lease, const std::optional<std::string>& wanted) override;
   Task<Started> start(const PlaceRef& lease, const Command& command) override;
@@ -40,7 +40,7 @@ class Plugin final : public Driver {
                                              execution::LoginCommand command) override;
   Task<execution::LiveCommandPtr> open_stream(const PlaceRef& lease, const Command& command,
                                               execution::DuplexBridge bridge) override;
-  // Plugins have no words for these. What cannot stand still goes on.
+  // The plugin protocol lacks these. freeze() is refused; thaw() does nothing.
   Task<execution::Changes> changes(const PlaceRef& lease) override;
   Task<> freeze(const PlaceRef& lease) override;
   Task<> thaw(const PlaceRef& lease) override;

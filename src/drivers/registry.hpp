@@ -7,15 +7,15 @@
 
 namespace berth::drivers {
 
-// The drivers that this server has. Filled once at start, by app/.
+// This server's drivers. Filled once at start, by app/.
 class Registry {
  public:
   void add(core::DriverKind kind, std::unique_ptr<Driver> driver) {
     drivers_.insert_or_assign(kind, std::move(driver));
   }
-  // The driver stays valid as long as the registry.
+  // The driver is valid as long as the registry.
   Result<Driver*> find(core::DriverKind kind) const;
-  // Closes every driver; an error of one does not keep the others open.
+  // Closes every driver; an error in one does not keep the others open.
   Task<> close();
 
  private:

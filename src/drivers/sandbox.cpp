@@ -21,11 +21,11 @@ LeaseEnd end_of(core::LeaseEvent how) {
   switch (how) {
     case core::LeaseEvent::release_succeeded: return LeaseEnd::released;
     case core::LeaseEvent::release_failed: return LeaseEnd::failed;
-    default: return LeaseEnd::expired;  // cancelled, or cleaned up after its time
+    default: return LeaseEnd::expired;  // cancelled, or cleaned up after it expired
   }
 }
 
-// The key of a lease that has no sandbox of its own on record is the lease's.
+// A lease without a recorded sandbox of its own uses the lease id as its key.
 core::SandboxId key_of(const PlaceRef& lease) {
   return lease.sandbox_id.value_or(*core::SandboxId::parse(lease.lease_id.str()));
 }
@@ -150,7 +150,7 @@ Task<> Sandbox::send(const PlaceRef& lease, const std::string& exec_id, Input in
 
 Task<> Sandbox::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
   const Result<execution::Execution*> inside = execution_of(lease);
-  if (!inside) co_return Result<>{};  // where nothing runs there is nothing to end
+  if (!inside) co_return Result<>{};  // if nothing can run, there is nothing to end
   co_return co_await (*inside)->cancel(lease, exec_id, grace_ms);
 }
 

@@ -5,16 +5,16 @@
 
 namespace berth::drivers {
 
-// Sandboxes of providers. The verbs of commands go to the provider of the lease; one that cannot
-// execute is refused them.
+// Providers' sandboxes. Command operations go to the lease's provider, and are refused if it cannot
+// execute.
 class Sandbox final : public Driver {
  public:
-  // `plugins` has all providers that are not built in; without it there are none.
+  // `plugins` handles all providers that are not built in; without it there are none.
   explicit Sandbox(const providers::BuiltInProviders& providers, Driver* plugins = nullptr)
       : providers_(providers), plugins_(plugins) {}
 
   Task<ProbeReport> probe(const AcquireRequest& request) override;
-  // Those of plugins have had the word of their worker.
+  // Plugin configs were already validated by their worker.
   Task<> check_config(const bj::object& config) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
   bool finds_by_key(const bj::object& config) const override;
@@ -57,12 +57,12 @@ class Sandbox final : public Driver {
   }
 
  private:
-  // What the lease was made with: its metadata first, because the config of its environment may be
-  // another by now.
+  // What the lease was made with: its metadata takes precedence, because its environment's config
+  // may have changed.
   bj::object config_of(const PlaceRef& lease) const;
-  // Who has the sandboxes of a provider that is not built in; nothing for one that is.
+  // The driver for a provider that is not built in; nullptr for a built-in one.
   Driver* plugin_of(const PlaceRef& lease) const;
-  // Who executes in the lease's sandbox; an error when its provider cannot.
+  // What executes in the lease's sandbox; an error if its provider cannot.
   Result<execution::Execution*> execution_of(const PlaceRef& lease) const;
 
   const providers::BuiltInProviders& providers_;

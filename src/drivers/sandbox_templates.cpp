@@ -1,4 +1,4 @@
-// What is done with a sandbox as a whole goes to the provider of the lease.
+// Operations on a sandbox as a whole, which go to the lease's provider.
 #include "core/config/environment_config.hpp"
 #include "drivers/sandbox.hpp"
 

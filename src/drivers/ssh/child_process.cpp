@@ -51,8 +51,8 @@ struct SpawnPlan {
     ::posix_spawnattr_destroy(&attributes);
   }
 
-  // A descriptor that already has its number would stay close-on-exec, so each one is above 2: the
-  // pipes are made while this program's own three streams are open.
+  // A descriptor that already has its number would remain close-on-exec, so each one is above 2:
+  // the pipes are made while this program's own three streams are open.
   void give(int fd, int as) { ::posix_spawn_file_actions_adddup2(&files, fd, as); }
   void clean_signals_in_own_group() {
     sigset_t all;
@@ -91,7 +91,7 @@ Result<pid_t> spawn(const ProgramCall& call, const Ends& in, const Ends& out, co
   return pid;
 }
 
-// No value is an end of the pipe, by its other side or by an error of it.
+// Returns when the pipe ends, through EOF or an error. Bytes beyond the maximum are dropped.
 asio::awaitable<void> collect(Pipe& pipe, std::string& text, std::size_t bytes_max) {
   std::vector<char> chunk(std::size_t{64} << 10);
   while (true) {
@@ -109,7 +109,7 @@ asio::awaitable<void> feed(ChildProcess& child, std::string_view bytes) {
 
 }  // namespace
 
-// What outlives the object: the kernel's word that the process is gone, and the reaping.
+// The part that outlives the object: the exit notification and the reaping.
 struct ChildProcess::Life : std::enable_shared_from_this<ChildProcess::Life> {
   Life(const asio::any_io_executor& executor, pid_t process, Fd process_fd)
       : pid(process),
@@ -122,7 +122,8 @@ struct ChildProcess::Life : std::enable_shared_from_this<ChildProcess::Life> {
     });
   }
 
-  // The kernel also wakes who waits when a process merely changes, so the word is taken with care.
+  // The descriptor also wakes up when the process merely changes state, so this checks whether it
+  // ended.
   void reap() {
     siginfo_t end{};
     const auto id = static_cast<id_t>(pidfd.native_handle());
@@ -134,7 +135,7 @@ struct ChildProcess::Life : std::enable_shared_from_this<ChildProcess::Life> {
     gone.cancel();
   }
 
-  // Until it is reaped its pid, and so the number of its group, belongs to nobody else.
+  // Until it is reaped, its pid and therefore its process group id cannot be reused.
   void signal_group(int number) const {
     if (!status) ::kill(-pid, number);
   }
@@ -142,7 +143,7 @@ struct ChildProcess::Life : std::enable_shared_from_this<ChildProcess::Life> {
   pid_t pid;
   Pipe pidfd;
   std::optional<ExitStatus> status;
-  asio::steady_timer gone;  // expires never; cancelled when the process has been reaped
+  asio::steady_timer gone;  // never expires; cancelled when the process has been reaped
 };
 
 Result<ChildProcess> ChildProcess::start(const asio::any_io_executor& executor,

@@ -18,9 +18,9 @@
 namespace berth::drivers::ssh {
 
 struct ProgramCall {
-  std::string program;  // an absolute path
+  std::string program;  // absolute path
   std::vector<std::string> arguments = {};
-  std::vector<std::string> environment = {};  // NAME=value, all of it
+  std::vector<std::string> environment = {};  // NAME=value; complete
 };
 
 struct ExitStatus {
@@ -30,8 +30,8 @@ struct ExitStatus {
   bool is_success() const { return code == 0; }
 };
 
-// A process in a group of its own with pipes on its three streams. It has nothing else of ours.
-// Destroying it kills the group; the kernel's notice that it is gone reaps it.
+// A process in its own group with pipes on its three streams. It inherits nothing else. Destroying
+// the object kills the group; the process is reaped when the kernel reports its end.
 class ChildProcess {
  public:
   static Result<ChildProcess> start(const asio::any_io_executor& executor, const ProgramCall& call);
@@ -43,16 +43,17 @@ class ChildProcess {
   pid_t pid() const;
   bool is_running() const;
   void send_signal(int number) const;
-  // Until it has ended. It may be awaited by several.
+  // Waits until it has ended. Several callers may wait.
   Task<ExitStatus> wait();
 
   asio::posix::stream_descriptor& input() { return *input_; }
   asio::posix::stream_descriptor& output() { return *output_; }
   asio::posix::stream_descriptor& errors() { return *errors_; }
   void close_input() { input_.reset(); }
-  // Whoever reads or writes one of the pipes gets an error.
+  // Pending reads and writes on the pipes fail.
   void close_pipes();
-  // The pipes for somebody who will move the bytes himself; the process stays with this object.
+  // Hands over a pipe to a caller that moves the bytes itself; the process remains with this
+  // object.
   Fd release_input();
   Fd release_output();
 
@@ -66,9 +67,9 @@ class ChildProcess {
   std::optional<asio::posix::stream_descriptor> errors_;
 };
 
-// Kills a process when its time is over, and closes its pipes, because others may hold their far
-// ends. Everything that waits for either then goes on, so this is the deadline of all of them. The
-// process outlives the timer and stays where it is.
+// Kills a process when its time is over. Closes its pipes too, because other processes may hold
+// their far ends. Everything that waits for either then continues, so this is a deadline for all of
+// it. The process object must outlive the timer and must not move.
 class KillTimer {
  public:
   KillTimer(const asio::any_io_executor& executor, ChildProcess& child,
@@ -86,7 +87,7 @@ class KillTimer {
 
 struct RunLimits {
   std::chrono::milliseconds time{15'000};
-  std::size_t output_bytes = std::size_t{128} << 10;  // of each stream; what is over is dropped
+  std::size_t output_bytes = std::size_t{128} << 10;  // per stream; the rest is dropped
 };
 
 struct Finished {
@@ -96,7 +97,7 @@ struct Finished {
   bool timed_out = false;
 };
 
-// Feeds a process that has just started, collects what it says, and waits for its end.
+// Writes input to a new process, collects its output, and waits for its end.
 Task<Finished> finish(ChildProcess& child, std::string_view input, RunLimits limits);
 Task<Finished> run_program(ProgramCall call, RunLimits limits);
 

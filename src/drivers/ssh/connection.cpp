@@ -17,16 +17,16 @@ namespace {
 
 constexpr std::size_t program_bytes_max = std::size_t{256} << 20;
 constexpr std::size_t hash_prefix = 16;
-constexpr std::size_t masters_max = 32;  // for one target: 256 leases
+constexpr std::size_t masters_max = 32;  // per target: 256 leases
 constexpr int tries = 3;
-constexpr std::size_t addresses_max = 4;  // of one host that are tried
+constexpr std::size_t addresses_max = 4;  // tried per host
 constexpr std::size_t origin_lists_max = 64;
 
 Whom whom(const Target& target) {
   return {.name = target.name(), .host = target.host, .port = target.port};
 }
 
-// What a script says when it fails, as an error about the workspace.
+// A failed script's output, as an error about the workspace.
 Error workspace_error(const Target& target, const std::string& workspace, const ScriptEnd& end) {
   return why_not_done(Errc::workspace_realization_failed, target.name() + ": " + workspace,
                       remarks(end.output),
@@ -44,7 +44,7 @@ Result<Place> place_of(const Target& target, const std::string& workspace, const
                .keeper = fact(end.output, "keeper")};
 }
 
-// To a caller, a host that does not answer in time is one that cannot be reached.
+// To a caller, a host that does not answer in time is unreachable.
 Error in_time(Error error) {
   if (error.code == Errc::timed_out) error.code = Errc::ssh_unreachable;
   return error;
@@ -102,7 +102,7 @@ Task<> Connection::connect() {
   co_return Result<>{};
 }
 
-// The addresses of a host are tried as they were answered, until one is reached.
+// A host's addresses are tried in the order of the DNS answer, until one is reached.
 Task<std::shared_ptr<Master>> Connection::log_in() {
   BERTH_CO_TRY(std::vector<HostAddress> addresses, co_await find_host(target_, shared_.resolver));
   if (addresses.size() > addresses_max) addresses.resize(addresses_max);
@@ -117,7 +117,7 @@ Task<std::shared_ptr<Master>> Connection::log_in() {
   }
 }
 
-// A connection with room for one more session, made where there is none.
+// A connection with room for one more session; opens one if there is none.
 Task<std::shared_ptr<Master>> Connection::master() {
   BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await connecting_.lock());
   BERTH_CO_DO(check_open());
@@ -149,7 +149,7 @@ Task<ScriptEnd> Connection::ask(std::string script, RunLimits limits) {
     Result<ScriptEnd> end = co_await shell_->run(script, limits);
     if (end) co_return end;
     shell_.reset();
-    // Every script may be repeated, so a shell that broke since it was last used is no failure.
+    // Every script may be repeated, so a shell that broke since its last use is not a failure.
     if (end.error().code != Errc::timed_out && !fresh) continue;
     co_return std::unexpected(in_time(std::move(end).error()));
   }
@@ -168,7 +168,7 @@ Task<Session> Connection::begin_command(std::string command, std::string line) {
     BERTH_CO_TRY(Session session, carrier->begin(command));
     Result<> begun = co_await session.wait_for_line(line, shared_.options.script_limit);
     if (begun) co_return session;
-    // A connection that is full or broke unnoticed says so only now; another one may do.
+    // Only now is it known that a connection is full or broken; another one may work.
     const bool broke = begun.error().code == Errc::ssh_unreachable;
     if (broke) std::erase(masters_, carrier);
     if (left == 1 || (!broke && carrier->has_room())) {
@@ -201,8 +201,8 @@ Task<Place> Connection::survey_place(const std::string& workspace) {
   co_return place;
 }
 
-// The second folder serves where the first cannot be written or nothing in it may be run. A disk
-// that is full is said: work that begins without a keeper would only fail later.
+// The second folder is used if the first is not writable or does not allow execution. A full disk
+// is reported: work that starts without a keeper would only fail later.
 Task<> Connection::bring_keeper(Place& place, const KeeperProgram::Loaded& program) {
   std::optional<Error> last;
   for (const std::string& folder : keeper_folders(place.home, place.cwd)) {
@@ -233,7 +233,7 @@ Task<std::string> Connection::upload(const std::string& folder,
     co_return std::unexpected(why_no_session(whom(target_), said));
   }
   const std::string what = target_.name() + ": " + folder + "/" + program.name.file;
-  // A hash that differs on a host without a program to make it is a host where we cannot look.
+  // A hash mismatch on a host without a hash program means that the file cannot be checked there.
   co_return std::unexpected(why_not_done(Errc::remote_unsupported, what, said));
 }
 
@@ -259,7 +259,7 @@ Task<> Connection::close() {
   idle_.cancel();
   const std::vector<std::shared_ptr<Master>> masters = std::exchange(masters_, {});
   for (const auto& master : masters) BERTH_CO_DO(co_await master->end());
-  // Without its connection a script that is under way has come to its end by now.
+  // Its connection is closed, so a running script has ended by now.
   BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await asking_.lock());
   if (shell_) BERTH_CO_DO(co_await shell_->end());
   shell_.reset();

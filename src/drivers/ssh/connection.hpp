@@ -14,19 +14,19 @@
 
 namespace berth::drivers::ssh {
 
-// What is known of a workspace on a host. It hardly changes, so it is asked once per connection.
+// What is known about a workspace on a host. It rarely changes, so it is read once per connection.
 struct Place {
   std::string cwd;
   std::string home;
   std::string path;  // PATH of a login
   std::string system;
   std::string machine;
-  std::optional<std::string> keeper = {};  // where it is, when it runs there
+  std::optional<std::string> keeper = {};  // its path, if it runs there
   std::string no_keeper = {};              // why there is none
 };
 
-// The program that is copied to hosts. Read when it is first needed, and then kept: the file may be
-// replaced by that of another version while this server runs.
+// The program that is copied to hosts. Read on first use and then kept: the file may be replaced by
+// another version while this server runs.
 class KeeperProgram {
  public:
   struct Loaded {
@@ -35,7 +35,7 @@ class KeeperProgram {
   };
 
   explicit KeeperProgram(std::string path) : path_(std::move(path)) {}
-  // Stays valid as long as this object.
+  // Valid as long as this object.
   Result<const Loaded*> load();
 
  private:
@@ -43,8 +43,8 @@ class KeeperProgram {
   std::optional<Loaded> loaded_;
 };
 
-// All that leads to one target: its connections, a shell over the first of them, and what was
-// learned about the host. Connects when it is first used, and again when a connection has broken.
+// Everything for one target: its connections, a shell over the first of them, and what is known
+// about the host. Connects on first use, and again when a connection has broken.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Shared {
@@ -54,7 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     ControlFolder& folder;
     KeeperProgram& keeper;
     egress::Resolver& resolver;
-    // Called when nobody has used a connection for a while.
+    // Called when a connection has been unused for a while.
     std::function<void(Connection&)> on_idle;
   };
   Connection(const Shared& shared, Target target);
@@ -63,7 +63,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Options& options() const { return shared_.options; }
   asio::any_io_executor executor() const { return shared_.executor; }
 
-  // While one lives, the connection is not idle.
+  // While one exists, the connection is not idle.
   class [[nodiscard]] Use {
    public:
     explicit Use(std::shared_ptr<Connection> connection);
@@ -81,23 +81,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
 
   Task<> connect();
-  // Asks the other side something. A connection that broke unnoticed is made again first.
+  // Runs a script on the remote host. Reconnects first if the connection has broken unnoticed.
   Task<ScriptEnd> ask(std::string script, RunLimits limits);
-  // A session of its own for a script that takes long or reads stdin.
+  // A separate session for a script that takes long or reads stdin.
   Task<Session> begin(std::string script);
-  // A session for a command of the user's shell, which first says the line.
+  // A session for a command of the user's shell, which prints the line first.
   Task<Session> begin_command(std::string command, std::string line);
 
-  // Brings the keeper there where it is missing and can run.
+  // Uploads the keeper if it is missing and can run there.
   Task<Place> survey(std::string workspace);
   void forget(const std::string& workspace) { places_.erase(workspace); }
-  // The first of the origins that answers from there; nothing when none does.
+  // The first of the origins that answers from there; empty if none does.
   Task<std::optional<std::string>> reachable(std::vector<std::string> origins);
 
   Task<> close();
   bool is_closed() const { return closed_; }
   std::vector<pid_t> master_pids() const;
-  // Whether the host was reached at an address that is not public.
+  // Whether the host was reached at a private address.
   bool is_at_private_address() const { return was_private_; }
 
  private:

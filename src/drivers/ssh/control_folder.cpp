@@ -25,11 +25,12 @@ namespace {
 constexpr const char* lock_file = "lock";
 constexpr std::size_t folder_name_bytes = 6;
 constexpr std::size_t command_line_bytes_max = std::size_t{1} << 20;
-// ssh makes its socket under a name that is longer than the final one: a dot and 16 characters.
+// ssh creates its socket under a name that is longer than the final one, by a dot and 16
+// characters.
 constexpr std::size_t draft_suffix_bytes = 17;
 constexpr std::size_t name_in_folder_bytes = 12;  // "/123456" with room to spare
 
-// Nobody holds the lock: the server that made the folder is gone.
+// Succeeds if the lock is free: then the server that made the folder has ended.
 Fd take_lock(const std::string& folder) {
   Fd lock{
       ::open((folder + "/" + lock_file).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
@@ -37,7 +38,7 @@ Fd take_lock(const std::string& folder) {
   return lock;
 }
 
-// Found by their arguments, which name the folder: a pid in a file could be somebody else's by now.
+// Found by their arguments, which contain the folder: a pid in a file may have been reused.
 void end_processes_of(const std::string& folder) {
   const Result<std::vector<std::string>> names = names_in("/proc");
   if (!names) return;
@@ -71,7 +72,7 @@ void remove_leftovers(const std::string& root) {
   }
 }
 
-// ssh expands '%', '$' and '~' in the names of files, and splits them at blanks.
+// ssh expands '%', '$' and '~' in file names, and splits them at blanks.
 bool suits_ssh(const std::string& root) {
   const std::size_t longest =
       root.size() + 1 + 2 * folder_name_bytes + name_in_folder_bytes + draft_suffix_bytes;
@@ -89,7 +90,7 @@ std::string substitute_for(const std::string& root) {
   return "/tmp/berth-" + std::to_string(::geteuid()) + "-" + sha256_hex(root).substr(0, enough);
 }
 
-// Others must not be able to put a socket in the place of ours.
+// Other users must not be able to replace our socket.
 Result<> make_private(const std::string& root) {
   BERTH_DO(make_directories(root, 0700));
   struct stat found{};
@@ -110,8 +111,8 @@ void FileKind::dispose(const Raw& path) noexcept {
 Result<ControlFolder> ControlFolder::open(const std::string& wanted_root) {
   const std::string root = suits_ssh(wanted_root) ? wanted_root : substitute_for(wanted_root);
   BERTH_DO(make_private(root));
-  // Held until the new folder has its own lock: to another server that starts now, a folder without
-  // one is a leftover.
+  // Held until the new folder has its own lock: another server that starts now would treat a folder
+  // without one as a leftover.
   const Fd start{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (!start || ::flock(start.get(), LOCK_EX) != 0) return io_failure("lock", root, errno);
   remove_leftovers(root);
@@ -138,7 +139,7 @@ Result<ShortLivedFile> ControlFolder::write(std::string_view text) {
   ShortLivedFile file{path};
   const Fd fd{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (!fd) return io_failure("create", path, errno);
-  // Neither synced nor renamed: nobody reads it before this returns, and nobody after a crash.
+  // Neither synced nor renamed: it is not read before this returns, nor after a crash.
   while (!text.empty()) {
     const ssize_t wrote = ::write(fd.get(), text.data(), text.size());
     if (wrote < 0 && errno == EINTR) continue;

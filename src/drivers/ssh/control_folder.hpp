@@ -9,7 +9,7 @@
 
 namespace berth::drivers::ssh {
 
-// A file of mode 0600 that is removed with this object.
+// A file with mode 0600 that is removed with this object.
 struct FileKind {
   using Raw = std::string;
   static Raw none() { return {}; }
@@ -17,20 +17,20 @@ struct FileKind {
 };
 using ShortLivedFile = Owned<FileKind>;
 
-// Where a running server keeps the sockets of its connections, and keys for the moment in which ssh
-// reads them. Mode 0700; a lock in it says that its server lives; it goes with this object.
+// Where a running server keeps the sockets of its connections, and keys while ssh reads them. Mode
+// 0700; a lock in it shows that its server is alive; it is removed with this object.
 class ControlFolder {
  public:
-  // In the root, or where its path is too long for a socket or would mean something to ssh, in a
-  // folder of /tmp that is always the same for the root. Also removes what servers that were killed
-  // left there, and ends the ssh processes whose sockets are there.
+  // In the root. If that path is too long for a socket or has characters special to ssh: in a
+  // folder in /tmp that is always the same for this root. Also removes what killed servers left
+  // there, and ends the ssh processes whose sockets are there.
   static Result<ControlFolder> open(const std::string& root);
   ControlFolder(ControlFolder&&) noexcept = default;
   ControlFolder& operator=(ControlFolder&&) = delete;
   ~ControlFolder();
 
   const std::string& path() const { return path_; }
-  // A name that nobody has had.
+  // A name that was never used before.
   std::string next_socket();
   Result<ShortLivedFile> write(std::string_view text);
 

@@ -17,7 +17,7 @@ struct Cause {
   std::string_view means;
 };
 
-// In this order: where several apply, the first says most.
+// In this order: if several apply, the first is the most specific.
 constexpr auto causes = std::to_array<Cause>({
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", Errc::ssh_host_key_changed,
      "the host shows another key than the one that is known"},
@@ -87,7 +87,7 @@ Error why_not_connected(const Whom& whom, std::string_view said) {
   const auto* cause =
       std::ranges::find_if(causes, [&](const Cause& c) { return said.contains(c.said); });
   const std::string words = last_words(said);
-  // A host that hangs up in the middle of the login leaves ssh without a word.
+  // If the host disconnects during the login, ssh prints nothing.
   if (words.empty()) {
     return {Errc::ssh_unreachable, whom.name + ": the connection ended during the login",
             remedy_for(Errc::ssh_unreachable, whom)};
@@ -110,7 +110,7 @@ Error why_no_session(const Whom& whom, std::string_view said) {
     return {Errc::ssh_failed, whom.name + ": the host takes no further session",
             "raise MaxSessions in the host's sshd_config"};
   }
-  // Without its connection, the client of one cannot tell why it is gone.
+  // Once the connection is broken, a session's client cannot tell why.
   return {Errc::ssh_unreachable, whom.name + ": the connection broke",
           remedy_for(Errc::ssh_unreachable, whom)};
 }

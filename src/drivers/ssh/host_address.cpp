@@ -10,7 +10,8 @@ bool may_reach_all(const Target& target) {
 }
 
 Task<std::vector<egress::Address>> look_up(const Target& target, egress::Resolver& resolver) {
-  // What is an address already is not asked for: a resolver may know fewer families than ssh does.
+  // A literal address is not looked up: a resolver may support fewer address families than ssh
+  // does.
   if (const auto address = egress::Address::parse(target.host)) {
     co_return std::vector<egress::Address>{*address};
   }
@@ -26,7 +27,7 @@ Error not_reached(const Target& target) {
 }
 
 Task<std::vector<HostAddress>> find_host(const Target& target, egress::Resolver& resolver) {
-  // A zone belongs to a link-local address, and is lost in a look-up.
+  // A zone belongs to a link-local address, and a look-up would lose it.
   if (may_reach_all(target) && target.host.contains('%')) {
     co_return std::vector<HostAddress>{{.text = target.host, .is_private = true}};
   }

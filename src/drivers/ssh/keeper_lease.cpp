@@ -16,7 +16,7 @@ constexpr std::uint64_t stop_grace_ms = 5'000;
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr std::size_t write_bytes = std::size_t{256} << 10;
 constexpr std::chrono::seconds wardens_limit{20};
-// A command takes its input when it likes, and its end ends the wait.
+// A command may read its input at any time; the wait ends with the command at the latest.
 constexpr execution::KeeperLink::Limit input_limit{keeper::limits::deadline_ms};
 
 Error with_disk(Error error) {
@@ -25,7 +25,7 @@ Error with_disk(Error error) {
           "make room on the host, or choose a workspace path on another disk"};
 }
 
-// A keeper that is not there has nothing to end.
+// A keeper that does not exist has nothing to end.
 bool is_over(Errc code) {
   return code == Errc::exec_not_found || code == Errc::lease_lapsed || code == Errc::process_lost;
 }
@@ -37,13 +37,13 @@ std::uint64_t not_negative(std::int64_t number) {
 struct Remains {
   std::uint64_t size = 0;
   bool has_output = false;
-  std::string record;  // the last one of the journal
+  std::string record;  // the last one in the journal
   std::string_view bytes;
 
   bool has_begun() const { return has_output || !record.empty(); }
 };
 
-// How it ended; nothing while it runs, as far as its record says.
+// How it ended; empty while its record says that it runs.
 Result<std::optional<keeper::Ended>> end_in(const Remains& remains, const std::string& exec_id) {
   if (remains.record.empty()) return std::nullopt;
   BERTH_TRY(keeper::Ended record,
@@ -96,7 +96,7 @@ Task<Session> KeeperLease::begin_session() {
     Result<Session> session =
         co_await connection_->begin_command(command, std::string{keeper_greeting});
     if (session || session.error().code != Errc::ssh_failed || left == 1) co_return session;
-    // What was known of the place is out of date: somebody has cleaned up there.
+    // The cached facts about the place are out of date: files were removed there.
     connection_->forget(paths_.workspace);
   }
 }
@@ -151,7 +151,8 @@ Task<Answer> KeeperLease::ask(const Request& request, Limit limit, keeper::OpenH
     if (answer) co_return answer;
     if (!open->link.broken()) co_return std::unexpected(with_disk(std::move(answer).error()));
     drop(open);
-    // A line that had worked just broke. One that never did was refused, by a keeper that is over.
+    // A line that had worked has just broken. A line that never worked was refused, by a keeper
+    // that is over.
     if (!open->answered) {
       if (!is_about_the_connection(answer.error().code)) {
         co_return std::unexpected(with_disk(std::move(answer).error()));
@@ -173,7 +174,7 @@ Task<> KeeperLease::ask_once(const Request& request, Limit limit) {
 }
 
 Task<> KeeperLease::open() {
-  // A keeper that nobody renews gives up after this time, so saying it changes nothing.
+  // An unrenewed keeper expires after this time anyway, so this changes nothing.
   const keeper::Renew renew{.deadline_ms = keeper::limits::first_deadline_ms};
   BERTH_CO_DO(co_await ask<keeper::Done>(renew, execution::KeeperLink::usual_limit,
                                          keeper::OpenHow::start_or_attach));
@@ -185,7 +186,7 @@ Task<Started> KeeperLease::start(const Command& command) {
   const Result<keeper::Started> started = co_await ask<keeper::Started>(
       request.exec(), execution::KeeperLink::usual_limit, keeper::OpenHow::start_or_attach);
   if (started) co_return execution::started_of(*started);
-  // The keeper compares the whole command, and that has a new token in it after a restart.
+  // The keeper compares the whole command, which contains a new token after a restart.
   if (started.error().code == Errc::exec_id_reused || is_over(started.error().code)) {
     co_return co_await started_before(command.exec_id, started.error());
   }
@@ -265,7 +266,8 @@ Task<Ended> KeeperLease::read_remains(const std::string& exec_id, FollowedOutput
     }
     BERTH_CO_TRY(const std::optional<keeper::Ended> record, end_in(found, exec_id));
     if (record) co_return execution::ended_of(*record);
-    // The wardens of a killed keeper end their commands and write down how, which takes a while.
+    // The wardens of a killed keeper end their commands and record the outcome, which takes a
+    // while.
     Result<bool> again{life == Life::dead};
     if (*again) again = co_await patience.wait();
     if (!again) co_return std::unexpected(std::move(again).error());
@@ -319,12 +321,12 @@ Task<> KeeperLease::detach() {
 }
 
 Task<> KeeperLease::remove() {
-  // Where the line stands the keeper is asked, which is quicker than to look for it.
+  // If the line is open, the keeper is asked directly, which is quicker than a script.
   if (const std::shared_ptr<Line> open = line_; open && !open->link.broken()) {
     const keeper::Stop stop{.grace_ms = stop_grace_ms};
     const Limit limit = Limit{stop_grace_ms} + execution::KeeperLink::usual_limit;
-    // A keeper that does not answer is killed by the script below; one that has, has said goodbye
-    // and need not be waited for.
+    // A keeper that does not answer is killed by the script below. One that has answered is
+    // exiting, and need not be waited for.
     static_cast<void>(co_await open->link.ask<keeper::Done>(stop, limit));
   }
   BERTH_CO_DO(co_await detach());

@@ -7,8 +7,8 @@
 
 namespace berth::drivers::ssh {
 
-// A lease whose commands a keeper on the host holds. One session carries everything that is said to
-// it. When that breaks, the keeper and its commands live on, and the next session finds them.
+// A lease whose commands are held by a keeper on the host. One session carries all requests to it.
+// If that breaks, the keeper and its commands live on, and the next session finds them.
 class KeeperLease final : public HeldLease {
  public:
   KeeperLease(Connection::Use connection, TaskGroup& tasks, LeasePaths paths);
@@ -23,7 +23,7 @@ class KeeperLease final : public HeldLease {
   Task<> remove() override;
 
  private:
-  // The session and the protocol over it; the protocol ends first.
+  // The session and the protocol over it; the protocol is destroyed first.
   struct Line {
     Session session;
     execution::KeeperLink link;
@@ -34,14 +34,15 @@ class KeeperLease final : public HeldLease {
   Task<Session> begin_session();
   Task<std::shared_ptr<Line>> line(keeper::OpenHow how);
   void drop(const std::shared_ptr<Line>& broken);
-  // Asks on a line that is made again when it has broken. `how` says what to do where no keeper is.
+  // Asks on a line, which is reopened if it has broken. `how` decides what happens if there is no
+  // keeper.
   template <class Answer, class Request>
   Task<Answer> ask(const Request& request, Limit limit,
                    keeper::OpenHow how = keeper::OpenHow::attach);
-  // Asks once: for what must not happen twice.
+  // Asks once: for requests that must not be repeated.
   template <class Request>
   Task<> ask_once(const Request& request, Limit limit);
-  // A command that was started by a request that differs, or by a keeper that is over.
+  // A command that was started by a different request, or by a keeper that is over.
   Task<Started> started_before(std::string exec_id, Error otherwise);
   Task<> write(const std::string& exec_id, std::string bytes);
 
@@ -53,7 +54,7 @@ class KeeperLease final : public HeldLease {
   Task<Found> look();
   Error over(const Found& found) const;
   Task<Ended> follow_once(const std::string& exec_id, FollowedOutput& output);
-  // What a keeper that is over left in its files.
+  // Reads what a keeper that is over left in its files.
   Task<Ended> read_remains(const std::string& exec_id, FollowedOutput& output, Life life);
   std::string name() const { return "lease " + paths_.lease_id; }
 

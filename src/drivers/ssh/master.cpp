@@ -19,12 +19,12 @@ constexpr std::string_view ready_line = "connected";
 constexpr std::int64_t usual_port = 22;
 constexpr std::size_t noise_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t said_bytes_max = std::size_t{16} << 10;
-constexpr std::chrono::milliseconds login_limit{20'000};  // after the connection stands
+constexpr std::chrono::milliseconds login_limit{20'000};  // after the connection is established
 constexpr std::chrono::milliseconds end_limit{3'000};
 constexpr std::chrono::milliseconds last_words_limit{2'000};
 
-// ssh finds its own home in the user database. It needs a PATH for the shell of LocalCommand, and
-// one language in what it says.
+// ssh finds its home in the user database. It needs a PATH for LocalCommand's shell, and a fixed
+// language for its messages.
 std::vector<std::string> environment(const Options& options, IdentityKind identity) {
   std::vector<std::string> variables{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"};
   if (identity != IdentityKind::key && options.agent_socket) {
@@ -47,7 +47,7 @@ class Arguments {
   std::vector<std::string> take() { return std::move(words_); }
 
  private:
-  // Neither the user's nor the machine's settings: what happens here is what is written here.
+  // Ignores the user's and the machine's settings: only the options set here apply.
   std::vector<std::string> words_{"-F", "none"};
 };
 
@@ -90,13 +90,13 @@ void add_identity(Arguments& arguments, const Target& target, const ShortLivedFi
   }
 }
 
-// What a connection needs of the file system for the moment of its login.
+// The files that a connection needs during its login.
 struct LoginFiles {
   ShortLivedFile key = {};
   ShortLivedFile known_hosts = {};
 };
 
-// The address that was checked, and the name that its host key is known by.
+// The checked address, and the name under which its host key is known.
 struct Destination {
   std::string address;
   std::string key_name;
@@ -113,12 +113,12 @@ std::vector<std::string> login_arguments(const Target& target, const Options& op
       .set("ServerAliveInterval", std::to_string(options.alive_interval.count()))
       .set("ServerAliveCountMax", "3")
       .set("TCPKeepAlive", "yes")
-      // Runs when the socket listens: the only notice that ssh gives of it.
+      // Runs once the socket listens: ssh gives no other notice of that.
       .set("PermitLocalCommand", "yes")
       .set("LocalCommand", "echo " + std::string{ready_line});
   add_host_key(arguments, target, files.known_hosts);
   add_identity(arguments, target, files.key, options);
-  // A host that is its own address needs neither, and ssh knows best how to write its key's name.
+  // A host given as an address needs neither, and ssh knows best how to write its key's name.
   if (destination.address != target.host) {
     arguments.set("HostName", destination.address).set("HostKeyAlias", destination.key_name);
   }
@@ -139,7 +139,8 @@ ProgramCall login_call(std::vector<std::string> arguments, const Options& option
   return call;
 }
 
-// A key that ssh cannot read, or only with a passphrase, is told from one that the host refuses.
+// Distinguishes a key that ssh cannot read, or only with a passphrase, from one that the host
+// rejects.
 Task<> check_key(const Whom& whom, const ShortLivedFile& key, const Options& options) {
   ProgramCall call{.program = options.keygen_program,
                    .arguments = {"-y", "-P", "", "-f", key.get()},
@@ -154,8 +155,8 @@ Task<> check_key(const Whom& whom, const ShortLivedFile& key, const Options& opt
                                 : "store the whole file as ssh-keygen wrote it");
 }
 
-// The name that ssh itself would look for: with the port where that is not the usual one, and
-// without it where the file knows the host only so. A certificate names no port.
+// The name that ssh itself would look up: with the port if that is not the default, but without it
+// if the file lists the host only that way. A certificate names no port.
 Task<std::string> host_key_name(const Target& target, const ShortLivedFile& known_hosts,
                                 const Options& options) {
   std::string host = target.host;
@@ -181,7 +182,7 @@ Task<std::string> host_key_name(const Target& target, const ShortLivedFile& know
 
 struct Line {
   bool found = false;
-  std::string before;  // what was said instead, or before
+  std::string before;  // what was printed instead, or before
 };
 
 asio::awaitable<Line> read_line(asio::posix::stream_descriptor& pipe, std::string_view wanted) {
@@ -263,7 +264,7 @@ Task<std::shared_ptr<Master>> Master::connect(const Target& target, HostAddress 
 
 Result<Session> Master::begin(const std::string& command) {
   Arguments arguments = common_arguments(socket_.get());
-  // Without its connection ssh would make one of its own, and ask nobody for the key of the host.
+  // Without its connection ssh would open one itself, and would not check the host key.
   arguments.set("ControlMaster", "no").set("ProxyCommand", "false");
   arguments.set("Port", std::to_string(whom_.port)).set("User", username_);
   arguments.add("-T").add("--").add(whom_.host).add(command);
@@ -323,7 +324,7 @@ asio::awaitable<Error> Session::why_over() {
     if (waited) status = *waited;
   }
   if (is_out_of_sessions(said)) master_->note_refusal();
-  // 255 is ssh's own; anything else is the end of the command over there.
+  // 255 is ssh's own status; any other is the remote command's.
   if (status.code && *status.code != 255) {
     co_return why_not_done(Errc::ssh_failed, master_->whom_.name + ": the shell of the user failed",
                            said, "log in by hand and see whether the shell starts");

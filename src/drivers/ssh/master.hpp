@@ -14,12 +14,12 @@ namespace berth::drivers::ssh {
 
 class Session;
 
-// One connection to a host, held by an ssh process that is ours, over which sessions begin without
-// another login. When that process ends, so do its sessions.
+// One connection to a host, held by our own ssh process. Sessions over it need no further login.
+// When that process ends, its sessions end too.
 class Master : public std::enable_shared_from_this<Master> {
  public:
-  // Connects to this address of the target and logs in. What is wrong with key, host key or host is
-  // told apart. The host key is looked up under the target's name.
+  // Connects to this address of the target and logs in. Problems with the key, the host key and the
+  // host have different errors. The host key is looked up under the target's name.
   static Task<std::shared_ptr<Master>> connect(const Target& target, HostAddress address,
                                                ControlFolder& folder, const Options& options);
 
@@ -28,13 +28,13 @@ class Master : public std::enable_shared_from_this<Master> {
   pid_t pid() const { return child_.pid(); }
   const std::string& name() const { return whom_.name; }
   bool is_at_private_address() const { return is_private_; }
-  // Runs a command of the other side's shell. `is_out_of_sessions` says whether another connection
-  // could do what this one refused; it then has no room any more.
+  // Runs a command in the remote shell. `is_out_of_sessions` shows whether another connection could
+  // do what this one refused; this one then counts as full.
   Result<Session> begin(const std::string& command);
-  // The session that was refused is still counted.
+  // The refused session is still counted.
   void note_refusal() { sessions_max_ = sessions_ - 1; }
 
-  // Waits until the process is gone.
+  // Waits until the process has ended.
   Task<> end();
 
  private:
@@ -52,7 +52,7 @@ class Master : public std::enable_shared_from_this<Master> {
   std::size_t sessions_max_;
 };
 
-// One command on the other side, with its three streams here.
+// One remote command, with its three streams here.
 class Session {
  public:
   Session(Session&& other) noexcept = default;
@@ -61,10 +61,11 @@ class Session {
 
   ChildProcess& process() { return child_; }
   Master& master() { return *master_; }
-  // Reads until the line, which the command says before all else. Shells that greet whoever logs
-  // in are thus not taken for the command. `timed_out` when it is not said.
+  // Reads until this line, which the command prints first. So a login shell's greeting is not taken
+  // for the command's output. `timed_out` if the line does not come.
   Task<> wait_for_line(std::string_view line, std::chrono::milliseconds limit);
-  // Ends it here, and waits until its process is gone. Over there it notices that nobody listens.
+  // Ends it here, and waits until its process has ended. The remote side notices that its output
+  // has no reader.
   Task<> end();
   // Why it ended, once its output has.
   asio::awaitable<Error> why_over();

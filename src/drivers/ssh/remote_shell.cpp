@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t nonce_bytes = 16;
 
-// `read` takes its line byte by byte, so what follows a script on stdin is left for the next one.
-// The words are those that any login shell passes on unchanged: no newline, '!' or backslash but in
-// the one escape that all leave to printf.
+// `read` reads its line byte by byte, so what follows a script on stdin is left for the next one.
+// The words are those that any login shell passes on unchanged: no newline, '!' or backslash except
+// in the one escape that all leave to printf.
 constexpr std::string_view reader =
     "exec sh -c '"
     "LC_ALL=C;export LC_ALL;berth_newline=$(printf \"\\nx\");berth_newline=${berth_newline%x};"
@@ -30,7 +30,7 @@ constexpr std::string_view single_reader =
     "printf \"#berth-shell\\n\";s=;"
     "while IFS= read -r l;do [ \"$l\" = \"#go\" ]&&break;s=$s$l$berth_newline;done;eval \"$s\"'";
 
-// A script may hold what must not be left in memory.
+// A script may contain secrets, which must not remain in memory.
 Task<> send_all(Session& session, std::string text) {
   const auto [error, sent] =
       co_await asio::async_write(session.process().input(), asio::buffer(text), tuple_awaitable);
@@ -56,7 +56,7 @@ Task<> send_script(Session& session, std::string_view script, std::chrono::milli
 }
 
 Task<ScriptEnd> RemoteShell::run(std::string_view script, RunLimits limits) {
-  // What a script prints may hold anything, but not the end that it cannot know.
+  // A script may print anything except the end marker, which it cannot know.
   const std::string nonce = random_base64url(random_, nonce_bytes);
   const std::string ending = "\n#end " + nonce + " ";
   const KillTimer deadline{co_await asio::this_coro::executor, session_.process(), limits.time};

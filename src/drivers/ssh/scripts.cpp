@@ -15,7 +15,7 @@ hash_of() {
 }
 )sh";
 
-// A pid may be reused; with its start time and the boot it may not.
+// A pid may be reused; with start time and boot id it is unique.
 constexpr std::string_view alive_function = R"sh(
 keeper_lives() {
   p=$(sed -n 's/^pid //p' "$d/keeper" 2>/dev/null)
@@ -138,8 +138,8 @@ fi
 )sh";
 }
 
-// A keeper ends its commands on SIGTERM and then itself. What a script of the shell holds is known
-// by the groups of its commands.
+// On SIGTERM a keeper ends its commands and then itself. Commands held by a shell script are found
+// by their process groups.
 std::string remove_script(const LeasePaths& lease) {
   return assign("w", lease.workspace) + assign("d", lease.folder()) + std::string{alive_function} +
          R"sh(
@@ -191,7 +191,7 @@ ask() {
   for (std::size_t i = 0; i < count; ++i) {
     script += "ask " + shell_word(origins[i]) + " & p" + std::to_string(i) + "=$!\n";
   }
-  // In their order, so that the best one that answers is taken and not the quickest.
+  // In order, so that the best one that answers is chosen, not the fastest.
   for (std::size_t i = 0; i < count; ++i) {
     script += "wait $p" + std::to_string(i) + " && { printf '#api %s\\n' " +
               shell_word(origins[i]) + "; exit 0; }\n";

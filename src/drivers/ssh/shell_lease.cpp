@@ -55,14 +55,14 @@ std::vector<std::string_view> words_of(std::string_view text) {
 
 }  // namespace
 
-// What one look at the files has found.
+// The result of reading the files once.
 struct ShellLease::Look {
   std::string state;
   std::uint64_t out_size = 0;
   std::uint64_t err_size = 0;
   std::uint64_t limit = 0;
   std::string bytes;
-  std::size_t out_bytes = 0;  // of `bytes`; the rest is of err
+  std::size_t out_bytes = 0;  // of `bytes`; the rest is from err
 
   bool is_running() const { return state == "running"; }
 };
@@ -172,7 +172,7 @@ Task<> ShellLease::send(std::string exec_id, Input input) {
   if (std::holds_alternative<core::TerminalSize>(input)) {
     co_return fail(Errc::execution_unsupported, name() + ": exec " + exec_id + ": has no terminal");
   }
-  // What was fed must arrive before its end: the session is closed, and its end awaited.
+  // All input must arrive before end-of-input: the session is closed, and its end awaited.
   if (const auto found = feeds_.find(exec_id); found != feeds_.end()) {
     const std::shared_ptr<Session> session = std::move(found->second);
     feeds_.erase(found);
@@ -204,7 +204,7 @@ Task<ShellLease::Look> ShellLease::look(const std::string& exec_id, ShellOffset 
   co_return look;
 }
 
-// Hands over what is new, within the limit of the command. False when there was nothing.
+// Passes on new output, within the command's limit. False if there was none.
 Task<bool> ShellLease::take(Look& look, FollowedOutput& output) {
   ShellOffset at = ShellOffset::unpack(output.offset());
   const std::string_view bytes = look.bytes;
@@ -240,7 +240,7 @@ Result<Ended> ShellLease::end_of(const std::string& exec_id, const Look& look) c
               .started_at = Time{number_in<std::int64_t>(words[2]) * 1000},
               .ended_at = Time{number_in<std::int64_t>(words[3]) * 1000},
               .bytes_over_limit = static_cast<std::int64_t>(said - std::min(said, look.limit))};
-  // The shell tells a signal from a status only by its size.
+  // The shell distinguishes a signal from a status only by its value.
   if (ended.outcome == Outcome::lost) return ended;
   const bool by_signal = status > 128 && status <= 128 + signals_max;
   if (by_signal) ended.signal = execution::signal_name(static_cast<int>(status - 128));

@@ -9,9 +9,9 @@
 
 namespace berth::drivers::ssh {
 
-// A lease on a host that cannot run a keeper: a script of the shell waits for each command, and its
-// files are read again and again. Without terminals, and what leaves the process group of its
-// command is not found.
+// A lease on a host that cannot run a keeper: a shell script waits for each command, and its files
+// are polled. There are no terminals, and processes that leave the command's process group are not
+// found.
 class ShellLease final : public HeldLease {
  public:
   ShellLease(Connection::Use connection, LeasePaths paths);

@@ -10,8 +10,8 @@ std::string in_folder(const LeasePaths& lease, const std::string& exec_id) {
   return assign("d", command_folder(lease, exec_id));
 }
 
-// Becomes the command. It has only the variables that were exported here, because the shell around
-// it began without any; the names of its own variables are not passed on.
+// Becomes the command. It has only the variables that are exported here, because the surrounding
+// shell started without any and does not export its own.
 std::string command_part(const keeper::Exec& exec) {
   std::string text = "(\ntrap - HUP INT TERM\nset -- \"$berth_setsid\"";
   for (const std::string& word : exec.argv) text += " " + shell_word(word);
@@ -43,8 +43,8 @@ exec "$@"
 )sh";
 }
 
-// Waits for the command beside the supervisor, and ends it when it must not go on. A tick is a
-// fifth of a second where sleep knows fractions.
+// Watches the command alongside the supervisor, and ends it if it must not continue. A tick is a
+// fifth of a second if sleep supports fractions.
 constexpr std::string_view watcher_part = R"sh(
 berth_p=$!
 echo "$berth_p" > "$berth_d/group"
@@ -88,7 +88,7 @@ done
 exec 9>&-
 )sh";
 
-// What the command left in its group ends with it, as it does with a keeper.
+// What the command left in its process group ends with it, as with a keeper.
 constexpr std::string_view supervisor_part = R"sh(
 wait "$berth_p"
 berth_s=$?
@@ -144,8 +144,8 @@ case $kind in
   2) mkfifo -- "$d/in" ;;
 esac && echo "$limit" > "$d/limit" || { rm -rf -- "$d"; exit 10; }
 )sh";
-  // The text reaches its shell through printf, which every common shell has built in: no process
-  // has it among its arguments.
+  // The text reaches its shell through printf, which is a builtin in every common shell, so no
+  // process has it in its arguments.
   script += "s=" + shell_word(supervisor_text(lease, exec)) + "\n";
   script += R"sh(
 s="umask $u;PATH='$PATH';berth_setsid='$setsid'$berth_newline$s"
@@ -201,7 +201,7 @@ std::string stop_script(const LeasePaths& lease, const std::string& exec_id,
 }
 
 std::string renew_script(const LeasePaths& lease, std::int64_t deadline_ms) {
-  // Rounded up: a deadline in whole seconds must not be an earlier one.
+  // Rounded up: a deadline in whole seconds must not be earlier.
   return assign("d", lease.folder()) + "s=" + std::to_string((deadline_ms + 999) / 1000) + R"sh(
 [ -d "$d" ] || exit 10
 umask 077

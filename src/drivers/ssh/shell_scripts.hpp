@@ -3,27 +3,27 @@
 #include "drivers/ssh/scripts.hpp"
 #include "keeper/protocol/messages.hpp"
 
-// The scripts by which commands are held on hosts where a keeper cannot run. Each command has a
-// folder `sh-ID` in the folder of its lease:
+// The scripts that hold commands on hosts where a keeper cannot run. Each command has a folder
+// `sh-ID` in its lease's folder:
 //
-//   in        what the command reads: a file or a pipe
-//   out, err  what it has said
-//   group     its process group; supervisor, watcher: who waits for it, and who ends it
+//   in        the command's input: a file or a pipe
+//   out, err  its output
+//   group     its process group; supervisor, watcher: the processes that wait for it and end it
 //   started   it runs; refused: why it does not
-//   eof, stop what is asked of the supervisor
-//   exit      how it ended: cause, status, and the seconds of start and end
+//   eof, stop requests to the supervisor
+//   exit      how it ended: cause, status, and start and end in seconds
 namespace berth::drivers::ssh {
 
 std::string command_folder(const LeasePaths& lease, const std::string& exec_id);
 
-// Starts the command unless it was started before, and its supervisor. It holds the environment of
-// the command, so it is wiped after use.
+// Starts the command and its supervisor, unless it was started before. The text contains the
+// command's environment, so it must be wiped after use.
 std::string launch_script(const LeasePaths& lease, const keeper::Exec& exec);
 // Facts: pid and at (seconds), or refused.
 std::string launched_script(const LeasePaths& lease, const std::string& exec_id);
-// Puts stdin into a file, whole or not at all.
+// Writes stdin to a file, completely or not at all.
 std::string input_script(const LeasePaths& lease, const std::string& exec_id);
-// Passes stdin on to the command.
+// Passes stdin to the command.
 std::string feed_script(const LeasePaths& lease, const std::string& exec_id);
 std::string end_of_input_script(const LeasePaths& lease, const std::string& exec_id);
 std::string signal_script(const LeasePaths& lease, const std::string& exec_id, int number);
@@ -41,7 +41,7 @@ struct ShellOffset {
   }
   std::uint64_t pack() const { return out << 32 | err; }
 };
-// Facts: state, out and err (sizes), limit; then, after a line of '#', bytes of out and of err.
+// Facts: state, out and err (sizes), limit; then, after a line `#`, bytes of out and of err.
 std::string poll_script(const LeasePaths& lease, const std::string& exec_id, ShellOffset from,
                         std::size_t bytes_max);
 

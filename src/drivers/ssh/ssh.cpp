@@ -96,7 +96,7 @@ Task<std::string> Ssh::callback_from(ssh::Connection& connection, const Callback
                  "this server");
 }
 
-// What the row of the lease says: enough to find everything again, and no secret.
+// What the lease's row records: enough to find everything again, and no secret.
 Task<bj::object> Ssh::facts_of(const AcquireRequest& request, ssh::Connection& connection) {
   BERTH_CO_TRY(const core::SshConfig config, core::parse_ssh_config(request.lease.config));
   BERTH_CO_TRY(const ssh::Place place, co_await connection.survey(config.remote_workspace_path));
@@ -202,7 +202,7 @@ Task<> Ssh::destroy(const PlaceRef& lease) {
 }
 
 Task<> Ssh::remove(const PlaceRef& lease) {
-  // A host that could not be reached, or did not let us in, has nothing of the lease.
+  // A host that could not be reached, or that rejected the login, has nothing from the lease.
   if (const auto found = entered_.find(lease.lease_id); found != entered_.end() && !found->second) {
     entered_.erase(found);
     co_return Result<>{};

@@ -14,14 +14,14 @@
 
 namespace berth::drivers {
 
-// Commands on hosts that are reached by OpenSSH. Leases of the same target share a connection,
-// which ends a while after the last of them. On the host, a keeper holds the commands of each
-// lease, or where it cannot run, a script of the shell.
+// Commands on hosts that are reached through OpenSSH. Leases with the same target share a
+// connection, which ends a while after the last of them. On the host a keeper holds each lease's
+// commands; if it cannot run, a shell script does.
 //
-// The program that uses it ignores SIGPIPE: a connection may break while it is written to.
+// The program must ignore SIGPIPE: a connection may break during a write.
 class Ssh final : public Driver {
  public:
-  // Ends what a killed server left of its connections. Clock and resolver outlive the driver.
+  // Ends what a killed server left of its connections. Clock and resolver must outlive the driver.
   static Result<std::unique_ptr<Ssh>> open(const asio::any_io_executor& executor,
                                            const Clock& clock, egress::Resolver& resolver,
                                            ssh::Options options);
@@ -40,7 +40,7 @@ class Ssh final : public Driver {
   Task<> destroy(const PlaceRef& lease) override;
   Task<> close() override;
 
-  // The processes that hold connections, for tests and doctors.
+  // The processes that hold connections, for tests.
   std::vector<pid_t> master_pids() const;
 
  private:
@@ -48,11 +48,11 @@ class Ssh final : public Driver {
       ssh::Options options, ssh::ControlFolder folder);
 
   Result<ssh::Connection::Use> connection_of(const PlaceRef& lease);
-  // The lease as it was acquired, taken up again where this server did not do it.
+  // The acquired lease; reattached if another server acquired it.
   Result<std::shared_ptr<ssh::HeldLease>> held_lease(const PlaceRef& lease);
   std::shared_ptr<ssh::HeldLease> hold(const PlaceRef& lease, ssh::Connection::Use connection,
                                        std::string_view supervision);
-  // The origin under which the host reaches this server.
+  // The origin at which the host reaches this server.
   static Task<std::string> callback_from(ssh::Connection& connection, const Callback& callback);
   Task<bj::object> facts_of(const AcquireRequest& request, ssh::Connection& connection);
   Task<> remove(const PlaceRef& lease);
@@ -66,7 +66,7 @@ class Ssh final : public Driver {
   ssh::Connection::Shared shared_;
   std::map<std::string, std::shared_ptr<ssh::Connection>> connections_;  // by fingerprint
   std::map<core::LeaseId, std::shared_ptr<ssh::HeldLease>> leases_;
-  // Whether anything was made on the host for a lease that this server was asked for.
+  // Whether this server made anything on the host for a lease.
   std::map<core::LeaseId, bool> entered_;
 };
 

@@ -12,7 +12,7 @@ class Steps {
   explicit Steps(ProbeReport& report) : report_(report) {}
 
   void good(std::string name, std::string message) { add(std::move(name), std::move(message)); }
-  // The first step that fails is what the summary says.
+  // The summary reports the first step that fails.
   void bad(std::string name, const Error& error) {
     ProbeStep& step = add(std::move(name), error.message);
     step.ok = false;

@@ -10,8 +10,7 @@ namespace {
 
 constexpr const char* key_path = "privateKeySecretRef";
 
-// What every form of a private key begins and ends with. Whether the rest is right only ssh-keygen
-// can say.
+// How every form of a private key begins and ends. Only ssh-keygen can check the rest.
 bool is_armored_key(std::string_view text) {
   const std::size_t begin = text.find("-----BEGIN ");
   const std::size_t label = text.find(" PRIVATE KEY-----");
@@ -20,7 +19,7 @@ bool is_armored_key(std::string_view text) {
   return has_head && text.contains("-----END ");
 }
 
-// As ssh wants it: lines end with \n, the last one too. Pasted keys often differ.
+// As ssh requires: every line ends with \n, including the last. Pasted keys often differ.
 Secret with_plain_lines(std::string_view text) {
   std::string plain;
   plain.reserve(text.size() + 1);
@@ -35,7 +34,7 @@ Secret with_plain_lines(std::string_view text) {
 
 Result<> take_identity(Target& target, const PlaceRef& lease, const core::SshConfig& config,
                        const Options& options) {
-  // A draft brings the value itself, and names no secret.
+  // A draft contains the value itself and names no secret.
   const auto key = lease.secrets.find(key_path);
   const bool has_value = key != lease.secrets.end();
   if (!config.private_key_secret_ref && !has_value) {

@@ -77,7 +77,7 @@ TEST(Target, WhatTheServersUserHasIsUsedOnlyWhereThatIsAllowed) {
   const auto ambient = target_of(bare, {.ambient_identity = AmbientIdentity::allowed});
   ASSERT_TRUE(ambient) << ambient.error().message;
   EXPECT_EQ(ambient->identity, IdentityKind::ambient);
-  // An agent is a key and no knowledge of hosts.
+  // An agent provides a key but no known hosts.
   const Options with_agent{.agent_socket = "/run/agent"};
   EXPECT_EQ(target_of(bare, with_agent).error().code, Errc::ssh_host_key_unknown);
   bare.config["knownHosts"] = "build-7 ssh-ed25519 AAAA";
