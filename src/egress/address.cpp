@@ -33,7 +33,7 @@ constexpr Named reserved_ranges[] = {
     {"224.0.0.0/4", "multicast"},
     {"240.0.0.0/4", "reserved"},
     {"255.255.255.255/32", "broadcast"},
-    // Only 2000::/3 is handed out as global unicast; the named ranges below are parts of the rest.
+    // Only 2000::/3 is assigned as global unicast; the named ranges below are parts of the rest.
     {"::/3", "reserved"},
     {"4000::/2", "reserved"},
     {"8000::/1", "reserved"},
@@ -55,7 +55,7 @@ constexpr Named reserved_ranges[] = {
     {"fe80::/10", "link-local"},
     {"fec0::/10", "site-local"},
     {"ff00::/8", "multicast"},
-    // Who reaches one of these gets the credentials of the machine.
+    // A client that reaches one of these gets the machine's credentials.
     {"169.254.169.254/32", "metadata service"},
     {"169.254.170.2/32", "metadata service"},
     {"169.254.170.23/32", "metadata service"},
@@ -110,7 +110,7 @@ Address Address::plain() const {
   if (!std::all_of(bytes.begin(), bytes.begin() + 10, zero) || (!mapped && !compatible)) {
     return *this;
   }
-  // :: and ::1 are addresses of IPv6 itself.
+  // :: and ::1 are IPv6 addresses themselves.
   const bool own = std::all_of(bytes.begin() + v4_at, bytes.end() - 1, zero) && bytes.back() <= 1;
   if (compatible && own) return *this;
   Address v4;

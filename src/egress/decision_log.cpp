@@ -27,7 +27,7 @@ DecisionLog::DecisionLog(std::string path, DecisionLogLimits limits)
     : path_(std::move(path)), limits_(limits), closed_(path_.empty()) {}
 
 void DecisionLog::open_file() {
-  // A file that is there is that of the same lease, before the server started again.
+  // An existing file belongs to the same lease, from before a server restart.
   file_ = Fd{::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
   struct stat found{};
   if (!file_ || ::fstat(file_.get(), &found) != 0) return give_up("open", errno);
@@ -45,7 +45,7 @@ void DecisionLog::give_up(std::string_view action, int error_number) {
 
 void DecisionLog::add(LogEntry entry, LogLevel level) {
   if (!is_wanted(entry, level)) return;
-  // Most sandboxes never ask for the network: theirs is never made.
+  // Most sandboxes never use the network, so their file is never created.
   if (!closed_ && !file_) open_file();
   if (!closed_) {
     const std::string line = encode_text(entry) + "\n";

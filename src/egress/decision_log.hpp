@@ -11,18 +11,18 @@ namespace berth::egress {
 // How one request ended.
 BOOST_DEFINE_ENUM_CLASS(Outcome, allowed, denied, cut, failed)
 
-// One request of a sandbox. Never a query, a header or a body: those hold secrets.
+// One request from a sandbox. Never a query, header or body: those may contain secrets.
 struct LogEntry {
   Time at = {};
   std::string method = {};  // CONNECT, GET, ...
   std::string host = {};
   std::uint16_t port = 0;
   std::string path = {};     // of a plain request, without its query
-  std::string address = {};  // that was connected to, or refused
+  std::string address = {};  // connected to, or refused
   Outcome decision = Outcome::failed;
   std::string rule = {};    // that decided
-  std::string reason = {};  // where the request was not let through, or not to its end
-  unsigned status = 0;      // that the client got
+  std::string reason = {};  // why the request was refused or cut
+  unsigned status = 0;      // sent to the client
   std::uint64_t bytes_up = 0;
   std::uint64_t bytes_down = 0;
   std::int64_t duration_ms = 0;
@@ -36,16 +36,16 @@ struct DecisionLogLimits {
   std::uint64_t file_bytes_max = 8UL * 1024 * 1024;  // in the file, the oldest
 };
 
-// What a sandbox asked for and what it got: the newest entries in memory, and all of them as JSON
-// lines in a file until that is full. A sandbox can flood either, so both have a limit, and each
-// keeps the other end.
+// What a sandbox requested and the results: the newest entries in memory, and all of them as JSON
+// lines in a file until that is full. A sandbox can flood both, so both are limited: memory keeps
+// the newest entries, the file the oldest.
 class DecisionLog {
  public:
-  // Without a path there is no file. It is made for the first entry.
+  // Without a path there is no file. It is created with the first entry.
   explicit DecisionLog(std::string path = {}, DecisionLogLimits limits = {});
 
   void add(LogEntry entry, LogLevel level);
-  // Writes what has gathered since the last time. A file that cannot be written is reported once.
+  // Writes the entries since the last call. A file that cannot be written is reported once.
   void flush();
   // The newest entries, oldest first.
   std::vector<LogEntry> newest(std::size_t count) const;

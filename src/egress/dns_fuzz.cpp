@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// One datagram of a worker.
+// One datagram from a worker.
 namespace berth::egress {
 namespace {
 
@@ -14,7 +14,7 @@ void check_response(std::string_view datagram, std::string_view response) {
   BERTH_ASSERT(datagram.size() >= 12 && response.size() >= 12);
   BERTH_ASSERT(response.size() <= response_bytes_max);
   BERTH_ASSERT(response.substr(0, 2) == datagram.substr(0, 2));
-  // A response is never answered, so that two servers do not talk for ever.
+  // A response is never answered, so that two servers cannot loop forever.
   BERTH_ASSERT((datagram[2] & 0x80) == 0 && (response[2] & 0x80) != 0);
   BERTH_ASSERT(!parse_dns_query(response) && !dns_rejection(response));
 }

@@ -7,7 +7,7 @@ constexpr std::size_t header_bytes = 12;
 constexpr std::size_t name_bytes_max = 255;  // with lengths and the final zero
 constexpr std::size_t label_bytes_max = 63;
 constexpr std::uint16_t type_opt = 41;
-constexpr std::uint16_t payload_bytes = 1232;  // what we would take by EDNS
+constexpr std::uint16_t payload_bytes = 1232;  // what we accept with EDNS
 
 constexpr std::uint16_t flag_response = 0x8000;
 constexpr std::uint16_t flag_wants_recursion = 0x0100;
@@ -19,7 +19,7 @@ std::unexpected<Error> malformed(std::string why) {
   return fail(Errc::bad_request, "the DNS query " + std::move(why));
 }
 
-// Reads from the front; what is not there is an error and never a read.
+// Reads from the front; missing bytes are an error, never an overread.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -66,7 +66,7 @@ struct Header {
 
 std::optional<Header> read_header(Reader& in) {
   if (in.left() < header_bytes) return std::nullopt;
-  // A list is evaluated from the left to the right.
+  // A braced list is evaluated from left to right.
   const auto next = [&] { return in.number().value_or(0); };
   return Header{next(), next(), next(), next(), next(), next()};
 }
@@ -91,14 +91,14 @@ Result<std::string> read_name(Reader& in) {
     if (*size > label_bytes_max) return malformed("has a label that is not plain text");
     const auto label = in.take(*size);
     if (!label || in.used() - start >= name_bytes_max) return malformed("has too long a name");
-    // Joined by dots, such a label would be read as two.
+    // Joined with dots, such a label would look like two.
     if (label->contains('.')) return malformed("has a dot within a label");
     if (!name.empty()) name += '.';
     name += *label;
   }
 }
 
-// EDNS is the one thing that may stand behind the question, and is only noted.
+// Only EDNS may follow the question; its presence is recorded.
 Result<> read_extension(Reader& in) {
   const auto root = in.byte();
   const auto type = in.number();
@@ -145,7 +145,7 @@ std::string dns_response(const DnsQuery& query, DnsCode code, const std::optiona
   std::string out = header_of(query.id, flags, 1, address ? 1 : 0, query.extended ? 1 : 0);
   out += query.question;
   if (address) {
-    put(out, 0xc00c);  // the name of the question
+    put(out, 0xc00c);  // the name in the question
     put(out, DnsQuery::type_a);
     put(out, DnsQuery::class_internet);
     put(out, static_cast<std::uint16_t>(ttl_seconds >> 16U));

@@ -3,7 +3,7 @@
 #include "base/result.hpp"
 #include "egress/address.hpp"
 
-// Queries and responses of DNS (RFC 1035, RFC 6891) as far as a worker's resolver needs them: one
+// DNS queries and responses (RFC 1035, RFC 6891), as far as a worker's resolver needs them: one
 // question, and at most one address as the answer. No I/O.
 namespace berth::egress {
 
@@ -24,23 +24,23 @@ struct DnsQuery {
 
   std::uint16_t id = 0;
   bool wants_recursion = false;
-  bool extended = false;      // the client speaks EDNS
-  std::string question = {};  // as it came, because clients compare the letters of the response
-  std::string name = {};      // labels between dots; not checked to be a host name
+  bool extended = false;      // the client supports EDNS
+  std::string question = {};  // unchanged, because clients compare the case of the letters
+  std::string name = {};      // labels separated by dots; not checked to be a host name
   std::uint16_t type = 0;
   std::uint16_t klass = 0;
 };
 
-// Fails bad_request for everything but one plain question. A name in a question is not compressed,
-// because nothing stands before it.
+// Fails bad_request for everything but one plain question. A question's name is not compressed,
+// because no name precedes it.
 Result<DnsQuery> parse_dns_query(std::string_view datagram);
 
-// The response: with an address, that address; without, there is none of the type.
+// The response, with the address if given; otherwise without a record of the type.
 std::string dns_response(const DnsQuery& query, DnsCode code, const std::optional<Address>& address,
                          std::uint32_t ttl_seconds);
 
-// The response to a query that cannot be read. Nothing when the datagram is not a query at all: a
-// response that gets a response could go on for ever.
+// The response to a malformed query. Empty if the datagram is not a query at all: responding to a
+// response could loop forever.
 std::optional<std::string> dns_rejection(std::string_view datagram);
 
 }  // namespace berth::egress

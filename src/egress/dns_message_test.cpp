@@ -18,10 +18,10 @@ std::string bytes_of(std::string_view hex) {
   return out;
 }
 
-// As getaddrinfo of glibc asks for the IPv4 address of api.example.test.
+// What glibc's getaddrinfo sends for the IPv4 address of api.example.test.
 constexpr std::string_view glibc_query =
     "1234 0100 0001 0000 0000 0000 03617069 076578616d706c65 0474657374 00 0001 0001";
-// As dig asks, with EDNS and a cookie, for Api.Example.TEST.
+// What dig sends for Api.Example.TEST, with EDNS and a cookie.
 constexpr std::string_view dig_query =
     "beef 0120 0001 0000 0000 0001 03417069 074578616d706c65 0454455354 00 0001 0001"
     "00 0029 04d0 00000000 000c 000a 0008 0102030405060708";
@@ -65,14 +65,14 @@ TEST(EgressDns, RefusesWhatIsNotOnePlainQuestion) {
            "1234 0100 0001 0000 0001 0000 0161 00 0001 0001",
            "1234 0100 0001 0000 0000 0002 0161 00 0001 0001",
            "1234 0100 0001 0000 0000 0000",                        // no question
-           "1234 0100 0001 0000 0000 0000 0161",                   // a name without an end
+           "1234 0100 0001 0000 0000 0000 0161",                   // an unterminated name
            "1234 0100 0001 0000 0000 0000 0561 00 0001 0001",      // a label past the end
            "1234 0100 0001 0000 0000 0000 0161 00 0001",           // no class
-           "1234 0100 0001 0000 0000 0000 c00c 0001 0001",         // leads back to itself
+           "1234 0100 0001 0000 0000 0000 c00c 0001 0001",         // points to itself
            "1234 0100 0001 0000 0000 0000 4161 00 0001 0001",      // an extended label
            "1234 0100 0001 0000 0000 0000 03612e62 00 0001 0001",  // "a.b" as one label
-           "1234 0100 0001 0000 0000 0000 0161 00 0001 0001 00",   // goes on
-           "1234 0100 0001 0000 0000 0001 0161 00 0001 0001",      // EDNS is not there
+           "1234 0100 0001 0000 0000 0000 0161 00 0001 0001 00",   // has trailing bytes
+           "1234 0100 0001 0000 0000 0001 0161 00 0001 0001",      // EDNS is missing
            "1234 0100 0001 0000 0000 0001 0161 00 0001 0001 00 0001 0001 00000000 0000",
            "1234 0100 0001 0000 0000 0001 0161 00 0001 0001 00 0029 04d0 00000000 0004 0000",
        }) {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Bytes of a client, or of an upstream, through everything that reads them. The first byte says who
-// sends and in how large pieces.
+// Bytes from a client or an upstream, through everything that reads them. The first byte selects
+// the sender and the piece size.
 namespace berth::egress {
 namespace {
 
@@ -14,7 +14,7 @@ class Sender {
  public:
   Sender(std::string_view bytes, std::size_t piece) : rest_(bytes), piece_(piece) {}
 
-  // The next head, or nothing when the bytes end or are wrong.
+  // The next head; empty if the bytes end or are malformed.
   std::optional<std::string> head() {
     HeadEnd end;
     while (true) {
@@ -40,7 +40,7 @@ class Sender {
       content += piece->content.size();
       inbox_.erase(0, piece->used);
       if (piece->used == 0 && !more()) return reader.end().has_value();
-      BERTH_ASSERT(inbox_.size() <= 512 + piece_);  // nothing gathers without being used
+      BERTH_ASSERT(inbox_.size() <= 512 + piece_);  // nothing accumulates unused
     }
     BERTH_ASSERT(framing.kind != Framing::Kind::length || content == framing.length);
     return true;

@@ -8,7 +8,7 @@
 
 namespace berth::egress {
 
-// Bytes that arrived and are not used yet, in one piece. A view of them holds until room is made
+// Bytes that arrived and are not used yet, contiguous. A view of them is valid until room is made
 // for more.
 class Inbox {
  public:
@@ -27,7 +27,7 @@ class Inbox {
   }
   void arrived(std::size_t size) { end_ += size; }
   void used(std::size_t size) { begin_ += size; }
-  // Gives memory back when nothing is in it.
+  // Releases memory if it is empty.
   void shrink() {
     if (begin_ != end_) return;
     begin_ = end_ = 0;

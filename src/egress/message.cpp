@@ -77,7 +77,7 @@ Result<Fields> parse_fields(std::string_view text) {
   return fields;
 }
 
-// What framing or routing depends on must be said once.
+// Fields that decide framing or routing must occur only once.
 Result<> check_single(const Fields& fields) {
   for (const std::string_view name : {"host", "content-length", "transfer-encoding"}) {
     if (fields.count(name) > 1) {
@@ -90,7 +90,7 @@ Result<> check_single(const Fields& fields) {
   return {};
 }
 
-// The framing that the fields state; nothing where they state none.
+// The framing that the fields state; empty if they state none.
 Result<std::optional<Framing>> stated_framing(const Fields& fields, Version version) {
   BERTH_DO(check_single(fields));
   const auto length = fields.find("content-length");
@@ -270,7 +270,7 @@ Result<BodyPiece> BodyReader::take_chunked(std::string_view bytes) {
     if (rest_ == 0) state_ = State::content_end;
     return piece;
   }
-  // The line is looked at before it is complete, so that a wrong end shows at once.
+  // The line is checked before it is complete, so that a wrong line end is detected at once.
   const std::size_t mark = bytes.substr(0, chunk_line_bytes_max).find_first_of("\r\n");
   if (mark == std::string_view::npos) {
     if (bytes.size() >= chunk_line_bytes_max) return wrong("a line of a chunk is too long");

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-// The heads of HTTP/1 messages, taken apart without any leniency: what two parsers on the way could
-// read differently is refused, never repaired.
+// Parses HTTP/1 message heads strictly: what two parsers on the way could read differently is
+// rejected, never repaired.
 namespace berth::egress {
 
 enum class Version { http_1_0, http_1_1 };
@@ -23,13 +23,12 @@ struct Field {
 class Fields {
  public:
   void add(std::string name, std::string value);
-  // The first field of that name.
+  // The first field with that name.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
-  // Without the fields that are about one connection only: those known for it and those that
-  // Connection names.
+  // Without hop-by-hop fields: the standard ones and those that Connection names.
   Fields end_to_end() const;
-  // Connection says this word.
+  // Whether Connection contains this word.
   bool connection_says(std::string_view word) const;
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }
@@ -53,12 +52,12 @@ struct ResponseHead {
   Fields fields;
 };
 
-// Finds the end of a head in bytes that arrive piece by piece, looking at each byte once.
+// Finds the end of a head in bytes that arrive in pieces; checks each byte once.
 class HeadEnd {
  public:
-  // The size of the head with its empty line; nothing while it is not complete. The bytes are the
-  // same each time, with more behind them. Fails bad_request at a line end that is no CRLF, as soon
-  // as it is seen.
+  // The size of the head with its empty line; empty while it is incomplete. Each call must pass the
+  // same bytes, with more appended. Fails bad_request as soon as it sees a line end that is not
+  // CRLF.
   Result<std::optional<std::size_t>> find(std::string_view bytes);
 
  private:
@@ -66,11 +65,12 @@ class HeadEnd {
   std::size_t seen_ = 0;  // no line ends before this
 };
 
-// Both take a head with its empty line. Fail bad_request or header_too_large (too many fields).
+// Both take a head with its empty line. They fail bad_request or header_too_large (too many
+// fields).
 Result<RequestHead> parse_request_head(std::string_view text);
 Result<ResponseHead> parse_response_head(std::string_view text);
 
-// How the end of a body is known.
+// How the end of a body is determined.
 struct Framing {
   enum class Kind { none, length, chunked, until_close };
   Kind kind = Kind::none;
@@ -79,27 +79,27 @@ struct Framing {
   friend bool operator==(const Framing&, const Framing&) = default;
 };
 
-// Fail bad_request where the head says it twice or unclearly.
+// Fail bad_request if the head states it twice or ambiguously.
 Result<Framing> framing_of(const RequestHead& head);
 Result<Framing> framing_of(const ResponseHead& head, std::string_view method);
 
-// What of a piece of a body belongs to it.
+// The result for a piece of a body.
 struct BodyPiece {
-  std::size_t used = 0;  // bytes taken off, framing included
+  std::size_t used = 0;  // bytes consumed, including framing
   std::string_view content;
 };
 
-// Takes the framing off a body. Chunk extensions and trailers are dropped, so that whoever sends
-// the content on frames it anew.
+// Removes the framing from a body. Chunk extensions and trailers are dropped, so the sender frames
+// the content anew.
 class BodyReader {
  public:
   explicit BodyReader(Framing framing) : framing_(framing), rest_(framing.length) {}
 
-  // With `used` 0 more bytes are needed; they are offered again together with those that follow.
+  // If `used` is 0, more bytes are needed; the caller passes these again with those that follow.
   // Fails bad_request.
   Result<BodyPiece> take(std::string_view bytes);
   bool done() const;
-  // The sender closed its side: fails bad_request when content is missing.
+  // The sender closed its side: fails bad_request if content is missing.
   Result<> end();
 
  private:
@@ -110,7 +110,7 @@ class BodyReader {
   BodyPiece take_content(std::string_view bytes);
 
   Framing framing_;
-  std::uint64_t rest_ = 0;  // of the body or of the chunk
+  std::uint64_t rest_ = 0;  // of the body or the chunk
   State state_ = State::size;
   std::size_t trailer_bytes_ = 0;
   bool closed_ = false;

@@ -122,7 +122,7 @@ TEST(EgressFraming, OfAnAnswerDependsOnTheRequest) {
   }
 }
 
-// All content of a chunked body that arrives in pieces of this size; the rest stays over.
+// The whole content of a chunked body that arrives in pieces of this size; the rest goes to `over`.
 Result<std::string> unchunked(std::string_view bytes, std::size_t piece, std::string& over) {
   BodyReader reader{{.kind = Framing::Kind::chunked}};
   std::string inbox;

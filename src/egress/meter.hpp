@@ -6,13 +6,13 @@
 
 namespace berth::egress {
 
-// How fast a sandbox may move bytes. Whoever moved some asks how long to pause; all connections
-// share one meter, so that more of them are not faster.
+// How fast a sandbox may move bytes. A connection that moved some asks how long to pause. All
+// connections share one meter, so that more of them are not faster.
 class Meter {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  // 0 bytes per second: as fast as it goes.
+  // 0 bytes per second: unlimited.
   explicit Meter(std::uint64_t bytes_per_second) : bytes_per_second_(bytes_per_second) {}
 
   std::chrono::nanoseconds spend(std::uint64_t bytes, Moment now) {

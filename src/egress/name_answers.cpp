@@ -5,7 +5,7 @@
 namespace berth::egress {
 namespace {
 
-// Short, because an address that was not used for long may be forgotten.
+// Short, because an address that is not used for long may be forgotten.
 constexpr std::uint32_t ttl_seconds = 30;
 constexpr std::size_t logged_name_bytes_max = 253;
 
@@ -41,7 +41,7 @@ std::string NameAnswers::answer_name(const DnsQuery& query, const std::string& n
   }
   const Decision decision = links_.decide(name);
   if (!decision.allowed) return deny(query, decision);
-  // A name has no IPv6 address and no other record, so that clients use the one that it has.
+  // A name has no IPv6 address and no other record, so clients use the address that it has.
   if (!asks_address) return found(std::nullopt);
   const std::optional<Address> address = names_.address_of(name);
   if (!address) return dns_response(query, DnsCode::server_failure, {}, ttl_seconds);
@@ -49,7 +49,7 @@ std::string NameAnswers::answer_name(const DnsQuery& query, const std::string& n
 }
 
 std::string NameAnswers::deny(const DnsQuery& query, const Decision& decision) {
-  // Clients ask for the IPv6 address beside it: one line for both.
+  // Clients also ask for the IPv6 address: one log entry covers both.
   if (query.type == DnsQuery::type_a) {
     links_.note({.at = clock_.now(),
                  .method = "DNS",

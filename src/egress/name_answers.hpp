@@ -9,20 +9,20 @@
 
 namespace berth::egress {
 
-// Answers the DNS queries of a worker without looking anything up: a name that the policy may allow
-// gets a synthetic address, every other name does not exist. Therefore no query carries bytes to
-// the outside. Whether the name exists and may be reached shows when the worker connects.
+// Answers a worker's DNS queries without any look-up: a name that the policy may allow gets a
+// synthetic address, and every other name does not exist. So no query carries bytes to the outside.
+// Whether the name exists and may be reached is decided when the worker connects.
 class NameAnswers {
  public:
   struct Links {
     std::function<Decision(const std::string& name)> decide;
-    std::function<void(LogEntry)> note;  // receives names that are denied
+    std::function<void(LogEntry)> note;  // receives denied names
   };
-  // The names and the clock outlive it.
+  // `names` and `clock` must outlive it.
   NameAnswers(SyntheticNames& names, const Clock& clock, Links links)
       : names_(names), clock_(clock), links_(std::move(links)) {}
 
-  // What goes back to the client; nothing when the datagram gets no response.
+  // The response to the client; empty if the datagram gets none.
   std::optional<std::string> answer(std::string_view datagram);
 
  private:

@@ -27,7 +27,7 @@ std::string query_for(std::string_view name, std::uint16_t type = DnsQuery::type
 
 class EgressNames : public testing::Test {
  protected:
-  // The code, and the address where there is one: "0 198.18.1.0", "3".
+  // The code, and the address if there is one: "0 198.18.1.0", "3".
   std::string ask(const std::string& datagram) {
     const auto response = answers_.answer(datagram);
     if (!response) return "silence";

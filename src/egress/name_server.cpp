@@ -51,7 +51,7 @@ Result<> NameServer::listen(Fd socket) {
 }
 
 Task<> NameServer::serve(Socket& socket) {
-  // One byte more than a query may have, so that a longer datagram is not taken for its start.
+  // One byte more than a query may have, so that a longer datagram is not truncated to a valid one.
   std::array<char, dns_query_bytes_max + 1> room{};
   Meter meter{queries_per_second};
   asio::steady_timer timer{loop_};
@@ -63,7 +63,7 @@ Task<> NameServer::serve(Socket& socket) {
     std::chrono::nanoseconds pause = failure_pause;
     if (!error) {
       const auto answer = answers_.answer({room.data(), size});
-      // A client that is gone loses its own answer and nothing else.
+      // A client that has ended loses only its own response.
       if (answer) co_await socket.async_send_to(asio::buffer(*answer), client, tuple_awaitable);
       pause = meter.spend(1, std::chrono::steady_clock::now());
     }

@@ -11,15 +11,15 @@
 
 namespace berth::egress {
 
-// Answers on a UDP socket that was bound inside a worker's network namespace. One datagram at a
-// time and only so many per second: the kernel drops what the worker sends beyond that.
+// Responds on a UDP socket that was bound in a worker's network namespace. Handles one datagram at
+// a time and a limited number per second: the kernel drops what the worker sends beyond that.
 class NameServer {
  public:
-  // The answers outlive it.
+  // `answers` must outlive it.
   NameServer(asio::io_context& loop, NameAnswers& answers)
       : loop_(loop), answers_(answers), tasks_(loop.get_executor()) {}
 
-  // Fails io_failed when the descriptor is not a UDP socket.
+  // Fails io_failed if the descriptor is not a UDP socket.
   Result<> listen(Fd socket);
   // Closes the sockets and returns when nothing is left.
   Task<> stop();

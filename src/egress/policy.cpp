@@ -16,7 +16,7 @@ std::unexpected<Error> wrong_rule(std::string message) {
   return fail(Errc::validation_failed, std::move(message), std::string{forms});
 }
 
-// What to write so that this target is allowed.
+// The rule that would allow this target.
 std::string rule_for(const Target& target) {
   const bool usual = target.port == 80 || target.port == 443;
   if (!target.address) return usual ? target.host : target.str();
@@ -30,7 +30,7 @@ std::string rule_for(const Address& address, std::uint16_t port) {
   return rule_for(Target{.host = address.str(), .address = address, .port = port});
 }
 
-// A rule without its port; the port stays 0 where none is given.
+// A rule without its port; the port is 0 if none is given.
 struct Split {
   std::string_view host;
   std::uint16_t port = 0;
@@ -126,7 +126,7 @@ std::vector<Policy::Rule> Policy::parse_list(const std::optional<std::vector<std
     }
     std::string message = std::move(label);
     message.append(": ").append(rule.error().message);
-    // That of all rules is told once, as the remedy of the whole.
+    // The remedy that all rules share is given once, for the whole policy.
     const std::string& remedy = rule.error().remedy;
     if (!remedy.empty() && remedy != forms) message += "; " + remedy;
     issues.push_back({std::string{path}.append("/").append(at), std::move(message)});
@@ -275,8 +275,8 @@ const Policy::Rule* Policy::denying(const Target& target, const Address* address
   return nullptr;
 }
 
-// The rule that opens this very address: where the address is special, a rule about a range that
-// is wider than the special one does not speak of it.
+// The rule that opens exactly this address. For a special address, a rule with a wider range than
+// the special one does not apply.
 const Policy::Rule* Policy::opening(const Address& address, std::uint16_t port) const {
   const auto names = [&](const Rule& rule) {
     return std::ranges::all_of(special_, [&](const SpecialRange& special) {

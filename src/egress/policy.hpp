@@ -7,7 +7,7 @@
 
 namespace berth::egress {
 
-// Which decisions are written down.
+// Which decisions are logged.
 BOOST_DEFINE_ENUM_CLASS(LogLevel, all, denied, none)
 
 // `egress` as a person writes it; absent lists are empty, and an empty `allow` allows nothing.
@@ -20,17 +20,17 @@ BOOST_DESCRIBE_STRUCT(Rules, (), (allow, deny, log))
 
 struct Decision {
   bool allowed = false;
-  std::string rule;    // "egress.allow[2] '*.example.org'", or why there is none: "default"
+  std::string rule;    // "egress.allow[2] '*.example.org'", or "default"
   std::string reason;  // one sentence that names the target
-  std::string remedy;  // what to write to get another decision
+  std::string remedy;  // what to write for another decision
 };
 
-// What a sandbox may reach. A pure value: it sees names and addresses that others looked up.
+// What a sandbox may reach. A pure value: callers look up the names and addresses.
 //
-// Deny wins over allow, and what no rule allows is denied. A name needs a rule about names, so that
-// it is not even looked up without one: a look-up alone carries bytes to whoever runs the domain.
-// A special address needs, besides, a range in `allow` that lies within each special range it
-// belongs to: 0.0.0.0/0 opens no private network, and 169.254.0.0/16 no metadata service.
+// Deny wins over allow, and what no rule allows is denied. A name needs a name rule; without one it
+// is not even looked up: a look-up alone carries bytes to the domain's operator. A special address
+// also needs a range in `allow` that lies within each special range it belongs to: 0.0.0.0/0 opens
+// no private network, and 169.254.0.0/16 no metadata service.
 class Policy {
  public:
   // Allows nothing.
@@ -38,22 +38,22 @@ class Policy {
   // Fails validation_failed with one issue per wrong rule: "egress.allow[2] ...", at "/allow/2".
   static Result<Policy> parse(const Rules& rules,
                               std::vector<SpecialRange> special = special_ranges());
-  // The same from JSON; null is a policy that allows nothing.
+  // The same from JSON; null means a policy that allows nothing.
   static Result<Policy> decode(const bj::value& json,
                                std::vector<SpecialRange> special = special_ranges());
 
   LogLevel log() const { return log_; }
-  // The rules of `allow` that open addresses which are not of the public internet, as written.
+  // The rules in `allow` that open addresses outside the public internet, as written.
   std::vector<std::string> private_rules() const;
 
-  // Before the port is known: denied when no port of the name can be allowed.
+  // Before the port is known: denied if no port of the name can be allowed.
   Decision decide_name(std::string_view name) const;
-  // Before a look-up. Final for a target that is an address.
+  // Before a look-up. Final if the target is an address.
   Decision decide(const Target& target) const;
   // After the look-up, for the address that would be connected to.
   Decision decide(const Target& target, const Address& address) const;
-  // For all addresses of a name: the first that is refused refuses them all, because a name that
-  // points both outside and inside is what an attack by DNS looks like.
+  // For all addresses of a name: one refused address refuses them all, because a name that points
+  // both outside and inside is typical of a DNS attack.
   Decision decide(const Target& target, std::span<const Address> addresses) const;
 
  private:
@@ -84,7 +84,7 @@ class Policy {
   LogLevel log_ = LogLevel::all;
 };
 
-// Why a policy cannot be read, told of one that is `egress` in the config of an environment.
+// Rewords a policy error for a policy that is `egress` in an environment's config.
 Error in_config(Error wrong);
 
 }  // namespace berth::egress

@@ -15,7 +15,7 @@ void check_target(const Policy& policy, std::string_view line) {
     BERTH_ASSERT(target.error().code == Errc::validation_failed);
     return;
   }
-  // One spelling: what was normalised does not change any more.
+  // Normalisation is idempotent.
   const Result<Target> again = parse_target(target->str(), std::nullopt);
   BERTH_ASSERT(again.has_value() && *again == *target);
   const Decision before = policy.decide(*target);
@@ -26,7 +26,7 @@ void check_target(const Policy& policy, std::string_view line) {
   if (!address) return;
   BERTH_ASSERT(Address::parse(address->str()) == address);
   const Decision after = policy.decide(*target, *address);
-  // A look-up can only take away what the name was given.
+  // A look-up can only restrict what the name rule allowed.
   BERTH_ASSERT(!after.allowed || before.allowed || target->address);
   if (after.allowed && address->str() == "169.254.169.254") {
     BERTH_ASSERT(after.rule.contains("169.254.169.254"));

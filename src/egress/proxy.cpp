@@ -20,7 +20,7 @@ using boost::system::error_code;
 using Acceptor = asio::basic_socket_acceptor<StreamProtocol, Executor>;
 
 constexpr std::chrono::milliseconds accept_pause{100};
-constexpr std::size_t turned_away_max = 64;  // clients that are told so at the same time
+constexpr std::size_t turned_away_max = 64;  // excess clients that get a response at the same time
 
 Task<> serve(Socket client, Door door, Shared& shared) {
   Session session{std::move(client), door, shared};
@@ -32,7 +32,7 @@ Task<> turn_away(Socket client, Door door, Shared& shared) {
   co_return co_await session.turn_away();
 }
 
-// The family of a listening stream socket.
+// The address family of a listening stream socket.
 Result<int> family_of(int fd) {
   int listens = 0;
   int family = 0;
@@ -110,7 +110,7 @@ Task<> Proxy::Parts::accept(Acceptor& acceptor, Door door) {
       continue;
     }
     if (error == asio::error::connection_aborted) continue;
-    // For want of descriptors the kernel would report the same connection again at once.
+    // If descriptors are exhausted, the kernel would report the same connection again at once.
     log::warn("egress.accept_failed", {{"lease", lease}, {"error", error.message()}});
     retry.expires_after(accept_pause);
     co_await retry.async_wait(tuple_awaitable);
@@ -128,7 +128,7 @@ void Proxy::Parts::welcome(Socket client, Door door) {
   sessions.start("egress.session", serve(std::move(client), door, shared));
 }
 
-// Deadlines cost one look per sweep instead of a timer per wait.
+// Deadlines cost one check per sweep instead of a timer per wait.
 Task<> Proxy::Parts::sweep() {
   asio::steady_timer tick{loop};
   while (true) {

@@ -18,55 +18,55 @@ namespace berth::egress {
 
 // Where the server's own API listens: a unix socket, or an address and a port.
 struct Callback {
-  std::string unix_path = {};  // where it is not empty, the address does not count
+  std::string unix_path = {};  // if set, the address is ignored
   Address address = {};
   std::uint16_t port = 0;
   std::string host;  // the Host field that the API trusts
 };
 
 struct ProxyOptions {
-  std::string lease;  // for the log of the server
+  std::string lease;  // for the server's log
   Policy policy = {};
   Limits limits = {};
-  std::optional<Callback> callback = {};  // without it the reserved name leads nowhere
-  // Where this server listens, also without a callback: no rule opens these ports on this machine.
+  std::optional<Callback> callback = {};  // without it the reserved name is unreachable
+  // The ports of this server, even without a callback: no rule opens them on this machine.
   std::vector<std::uint16_t> own_ports = {};
-  // Whose addresses stand for names at a transparent door. Outlives the proxy.
+  // The addresses that stand for names at a transparent door. Must outlive the proxy.
   SyntheticNames* names = nullptr;
-  std::string log_path = {};  // of the decisions, as JSON lines; empty: no file
+  std::string log_path = {};  // for decisions, as JSON lines; empty: no file
   DecisionLogLimits log_limits = {};
 };
 
-// What has gone through so far.
+// The traffic so far.
 struct Traffic {
-  std::size_t connections = 0;  // open now
+  std::size_t connections = 0;  // currently open
   std::uint64_t requests = 0;
   std::uint64_t denied = 0;
   std::uint64_t bytes_up = 0;
   std::uint64_t bytes_down = 0;
 };
 
-// The way out of one sandbox. Its listeners are made inside the sandbox's network namespace, which
-// has no other way out; the proxy accepts there and connects from the server's side, to what the
-// policy allows. One thread, that of the loop. Everything ends with stop().
+// The way out of one sandbox. Its listeners are made in the sandbox's network namespace, which has
+// no other way out. The proxy accepts there and connects from the server's side to what the policy
+// allows. Runs only on the loop's thread. Everything ends with stop().
 class Proxy {
  public:
-  // The resolver and the clock outlive the proxy.
+  // The resolver and the clock must outlive the proxy.
   Proxy(asio::io_context& loop, Resolver& resolver, const Clock& clock, ProxyOptions options);
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
-  // The proxy was stopped by now, or the loop has run dry.
+  // The proxy must have been stopped, or the loop must have run out of work.
   ~Proxy();
 
-  // Serves the clients of a descriptor that listens already. Fails io_failed when it is none.
+  // Serves the clients of a listening descriptor. Fails io_failed if it is not one.
   Result<> listen(Fd listener, Door door = Door::proxy);
-  // Counts from now on, also for what is open: a tunnel to a target that is no longer allowed is
-  // cut.
+  // Applies from now on, also to open connections: a tunnel to a target that is no longer allowed
+  // is cut.
   void set_policy(Policy policy);
   const Policy& policy() const;
-  // Writes down a decision that was made beside the proxy, about the same client.
+  // Logs a decision about the same client that was made outside the proxy.
   void note(LogEntry entry);
-  // Brings what was decided so far into the file of the log.
+  // Writes the decisions so far to the log file.
   void flush();
   // The newest decisions, oldest first.
   std::vector<LogEntry> decisions(std::size_t count) const;

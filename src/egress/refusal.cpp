@@ -21,7 +21,7 @@ std::string_view reason_of(unsigned status) {
   }
 }
 
-// The names of RFC 9209.
+// The names from RFC 9209.
 std::string_view proxy_error_of(unsigned status) {
   switch (status) {
     case 403: return "http_request_denied";
@@ -32,7 +32,7 @@ std::string_view proxy_error_of(unsigned status) {
   }
 }
 
-// A string of a structured field: printable ASCII, with quotes and backslashes escaped.
+// A structured-field string: printable ASCII, with quotes and backslashes escaped.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : clipped(text, 512)) {

@@ -5,15 +5,15 @@
 
 namespace berth::egress {
 
-// The HTTP status by which a client of the proxy learns of a failure.
+// The HTTP status for a failure, as the proxy's client gets it.
 unsigned status_of(Errc code);
 
-// Why a request went no further, as the client reads it: JSON with `error`, `code`, `rule` and
-// `remedy`, and the same sentence in the field Proxy-Status, because clients hide the body of a
+// Why a request was refused, as the client reads it: JSON with `error`, `code`, `rule` and
+// `remedy`, and the same sentence in the Proxy-Status field, because clients hide the body of a
 // refused CONNECT.
 struct Refusal {
   Error error;
-  std::string rule = {};  // that decided, where one did
+  std::string rule = {};  // that decided, if any
 };
 enum class AnswerBody { present, absent };
 std::string refusal_text(const Refusal& refusal, Persistence persistence, AnswerBody body);

@@ -20,19 +20,19 @@ Result<Target> target_of(std::string_view authority, std::optional<std::uint16_t
   return wrong_request("the target " + target.error().message, target.error().remedy);
 }
 
-// Host says the same as the target, or the upstream could take the request for another host's.
+// Host must match the target, or the upstream could take the request for another host's.
 Result<> check_host(const RequestHead& head, const Target& target, bool tunnel) {
   const auto host = head.fields.find("host");
   if (!host && head.version == Version::http_1_0) return {};
   if (!host) return wrong_request("the request has no Host header");
-  // Many clients leave the port of a CONNECT out of Host; the target alone decides there.
+  // Many clients omit the port from a CONNECT's Host; there the target alone decides.
   BERTH_TRY(const Target named, target_of(*host, tunnel ? target.port : http_port));
   if (named == target) return {};
   return wrong_request("the Host header names " + named.str() + " and the target " + target.str(),
                        "send the same host and port in both");
 }
 
-// The API sees exactly the path that is checked here: nothing that a server could still resolve.
+// The API sees exactly the path that is checked here: nothing is left for a server to resolve.
 Result<> check_callback_path(std::string_view path) {
   const std::string_view plain = path.substr(0, path.find('?'));
   std::string lower{plain};
@@ -50,12 +50,12 @@ Result<> check_callback_path(std::string_view path) {
               "only paths below /api/ are reached by http://" + std::string{callback_name});
 }
 
-// The API may take a caller of its own machine without a token for the operator at that machine,
-// and from there our connection comes. So only who shows a token is let through. This looks at the
-// fields that go out: a token that Connection names has been taken off by then.
+// The API may treat a local caller without a token as the operator of the machine, and our
+// connection is local. So only requests with a token pass. This checks the outgoing fields: a token
+// that Connection names has been removed by then.
 Result<> check_token(const ProxyRequest& request) {
   constexpr std::string_view bearer = "Bearer ";
-  // Whether the API is there may be asked by anybody.
+  // Any client may check the API's health.
   if (request.method == "GET" && request.path == "/api/health") return {};
   const Fields& fields = request.fields;
   const auto shown = fields.find("authorization");
@@ -67,7 +67,7 @@ Result<> check_token(const ProxyRequest& request) {
               "send 'Authorization: Bearer TOKEN' with the token of the run");
 }
 
-// "http://host:port/path?query" into target and path.
+// Splits "http://host:port/path?query" into target and path.
 Result<> split_absolute(std::string_view text, ProxyRequest& request) {
   constexpr std::string_view scheme = "http://";
   if (text.size() < scheme.size() || !equal_ignoring_case(text.substr(0, scheme.size()), scheme)) {
@@ -104,7 +104,7 @@ Result<> understand_forward(const RequestHead& head, Door door, ProxyRequest& re
   const Target own{.host = std::string{callback_name}, .address = {}, .port = http_port};
   const bool origin_form = head.target.starts_with('/');
   if (door == Door::callback && origin_form) {
-    // Whatever name the client knows this listener by.
+    // The client may know this listener by any name.
     if (!head.fields.find("host") && head.version == Version::http_1_1) {
       return wrong_request("the request has no Host header");
     }
@@ -173,7 +173,7 @@ std::string upstream_head(const ProxyRequest& request, std::string_view host) {
   out += "\r\n";
   append_fields(out, request.fields);
   append_framing(out, request.body);
-  // A method with content says so even when there is none.
+  // A method with content states its length even if it is empty.
   const bool writes = request.method == "POST" || request.method == "PUT";
   if (writes && request.body == Framing{}) out += "Content-Length: 0\r\n";
   out += "Via: " + std::string{via} + "\r\nConnection: close\r\n\r\n";
@@ -186,7 +186,7 @@ std::string client_head(const ResponseHead& answer, const Framing& framing,
   append_fields(out, answer.fields.end_to_end());
   const bool interim = answer.status < 200;
   if (framing.kind == Framing::Kind::none && !interim && answer.status != 204) {
-    // Of an answer to HEAD the length tells what GET would send.
+    // In a response to HEAD the length is what GET would send.
     const auto length = answer.fields.find("content-length");
     if (length) out += "Content-Length: " + std::string{*length} + "\r\n";
   }

@@ -95,7 +95,7 @@ TEST(EgressRequest, CallbackServesNothingButTheApi) {
   EXPECT_FALSE(ask("CONNECT a.test:80 HTTP/1.1", "Host: a.test\r\n", Door::callback));
 }
 
-// Behind the proxy stands a server that trusts its own machine.
+// The server behind the proxy trusts its own machine.
 TEST(EgressRequest, CallbackNeedsATokenThatReallyGoesOut) {
   const auto status = [](const std::string& fields) {
     const auto request =

@@ -50,7 +50,7 @@ Result<std::vector<Address>> ask_system(const std::string& name) {
       addresses.push_back(*address);
   }
   ::freeaddrinfo(found);
-  // An answer that is cut short would leave addresses unchecked.
+  // A truncated answer would leave addresses unchecked.
   if (addresses.empty() || addresses.size() > address_count_max) {
     return fail(Errc::server_unreachable,
                 name + " has " + std::to_string(addresses.size()) + " addresses");
@@ -129,7 +129,7 @@ std::vector<SpecialRange> addresses_that_are_not_public() {
 
 bool is_this_machine(const Address& address) {
   const Address plain = address.plain();
-  // Linux takes the unspecified address for its loopback.
+  // Linux treats the unspecified address as its loopback.
   if (plain.family == Address::Family::v4 && (plain.bytes[0] == 127 || plain.bytes[0] == 0)) {
     return true;
   }

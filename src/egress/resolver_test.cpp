@@ -16,7 +16,7 @@ Task<> ask_resolver(SystemResolver& resolver, std::string name, std::optional<Ad
   co_return Result<>{};
 }
 
-// A resolver whose one thread is busy until it is told not to be.
+// A resolver whose only thread is busy until it is freed.
 class EgressResolver : public testing::Test {
  protected:
   ~EgressResolver() override {
@@ -42,7 +42,7 @@ class EgressResolver : public testing::Test {
     loop_.restart();
     loop_.run();
   }
-  // Runs the loop until there is an answer; look-ups may still go on.
+  // Runs the loop until there is an answer; look-ups may still be running.
   void run_until(const std::optional<Addresses>& answer) {
     loop_.restart();
     while (!answer) loop_.run_one();
@@ -91,7 +91,7 @@ TEST_F(EgressResolver, NobodyWaitsLongerThanTheLimit) {
   start("localhost", answer);
   run_until(answer);
   EXPECT_EQ(answer->error().code, Errc::timed_out);
-  // The look-up itself ended later, and its answer is kept.
+  // The look-up itself ended later, and its answer is cached.
   free_thread();
   run();
   std::optional<Addresses> later;

@@ -86,7 +86,7 @@ void Session::begin() {
                                         : shared_.limits.keep_alive_timeout);
 }
 
-// Writes the exchange down, once.
+// Logs the exchange, once.
 void Session::finish() {
   address_.reset();
   if (started_ == Moment{}) return;
@@ -165,8 +165,8 @@ asio::awaitable<Session::Next> Session::exchange() {
   co_return co_await relay();
 }
 
-// The client believes that it speaks with the target. It gets the bytes of the target or an end of
-// the connection, and no text of ours.
+// The client believes that it talks to the target. It gets the target's bytes or a closed
+// connection, and none of our own text.
 asio::awaitable<Session::Next> Session::pass_through() {
   begin();
   started_ = std::chrono::steady_clock::now();
@@ -260,10 +260,10 @@ std::unexpected<Error> Session::denied(const Decision& decision) {
   return fail(Errc::forbidden, decision.reason, decision.remedy);
 }
 
-// Decides, looks up, decides again by what was found, and connects to exactly that.
+// Decides, looks up, decides again with the result, and connects to exactly that address.
 Task<> Session::reach() {
   phase_ = Phase::upstream;
-  deadline_ = Moment::max();  // the resolver keeps its own
+  deadline_ = Moment::max();  // the resolver has its own
   if (request_.kind == ProxyRequest::Kind::callback) co_return co_await connect_callback();
   BERTH_CO_TRY(const std::vector<Address> addresses, co_await permitted_addresses());
   const std::size_t tries = std::min(addresses.size(), address_tries_max);
@@ -298,8 +298,8 @@ Task<std::vector<Address>> Session::permitted_addresses() {
   co_return addresses;
 }
 
-// The API has a way of its own, which looks at paths and tokens. No rule opens another one. The
-// interfaces are listed for each decision, because a machine gets and loses addresses.
+// The API has its own door, which checks paths and tokens. No rule opens another one. The
+// interfaces are listed for each decision, because a machine's addresses change.
 bool Session::is_own_api(const Address& address) const {
   const std::uint16_t port = request_.target.port;
   const std::optional<Callback>& callback = shared_.callback;
@@ -321,7 +321,7 @@ Task<std::vector<Address>> Session::look_up() {
     co_return fail(Errc::overloaded, "the sandbox looks up too many names at once",
                    "send the request again a little later");
   }
-  // Counted down also when the coroutine is thrown away in the middle.
+  // Counts down even if the coroutine is destroyed in the middle.
   struct Counted {
     explicit Counted(std::size_t& number) : count(number) { ++count; }
     Counted(const Counted&) = delete;
@@ -376,7 +376,7 @@ asio::awaitable<Session::Next> Session::tunnel() {
   const std::string_view established =
       door_ == Door::transparent ? "" : "HTTP/1.1 200 Connection established\r\n\r\n";
   Result<> ready = co_await write_all(client_, established, head_bytes);
-  // What the client sent before it had the answer belongs to the tunnel.
+  // What the client sent before the response belongs to the tunnel.
   if (ready) ready = co_await write_all(upstream_, inbox_.view(), entry_.bytes_up);
   if (!ready) co_return Next::close;
   inbox_.used(inbox_.size());
@@ -386,7 +386,7 @@ asio::awaitable<Session::Next> Session::tunnel() {
   co_return Next::close;
 }
 
-// One direction, to the end of the bytes; the other goes on. A broken side ends both.
+// Copies one direction until EOF; the other continues. A broken side ends both.
 asio::awaitable<void> Session::pump(Socket& from, Socket& to, std::uint64_t& count) {
   std::size_t size = pump_bytes_min;
   auto room = std::make_unique_for_overwrite<char[]>(size);
@@ -413,7 +413,7 @@ asio::awaitable<void> Session::pump(Socket& from, Socket& to, std::uint64_t& cou
   abort();
 }
 
-// Waits in short steps, so that a session that was aborted does not stay for a long one.
+// Waits in short steps, so that an aborted session ends soon.
 asio::awaitable<void> Session::pace(std::size_t bytes) {
   std::chrono::nanoseconds pause = shared_.meter.spend(bytes, std::chrono::steady_clock::now());
   while (pause.count() > 0 && !aborted_) {
@@ -428,8 +428,8 @@ asio::awaitable<void> Session::pace(std::size_t bytes) {
 asio::awaitable<Session::Next> Session::refuse(Error error) {
   if (error.code == Errc::cancelled || aborted_) co_return Next::close;
   entry_.reason = error.message;
-  // Each refusal is in the log before the client learns of it: a program that fails at once is
-  // judged by the log.
+  // Each refusal is logged before the client learns of it: when a program fails at once, the log
+  // must already explain it.
   if (door_ == Door::transparent) {
     finish();
     reset_client();
@@ -451,14 +451,14 @@ asio::awaitable<Session::Next> Session::refuse(Error error) {
   co_return again ? Next::request : Next::linger;
 }
 
-// An orderly end could be read as an empty answer.
+// An orderly close could be taken for an empty response.
 void Session::reset_client() {
   error_code ignored;
   client_.set_option(asio::socket_base::linger(true, 0), ignored);
   client_.close(ignored);
 }
 
-// A client that is still sending would lose our answer to a reset: it gets time to read it.
+// A client that is still sending would lose our response to a reset, so it gets time to read it.
 asio::awaitable<void> Session::linger() {
   phase_ = Phase::lingering;
   set_deadline_in(shared_.limits.linger_timeout);

@@ -11,7 +11,7 @@
 
 #include <list>
 
-// The inside of the proxy: nobody but proxy.cpp and session*.cpp sees it.
+// Internal to the proxy: only proxy.cpp and session*.cpp include it.
 namespace berth::egress {
 
 using Executor = asio::io_context::executor_type;
@@ -38,7 +38,7 @@ struct Shared {
   std::list<Session*> sessions = {};
 };
 
-// One client from its first byte to its last. Only its own coroutine uses the sockets; the sweep, a
+// One client from its first byte to its last. Only its own coroutine uses the sockets. The sweep, a
 // new policy or the end of the proxy wakes it by cancelling or closing them.
 class Session {
  public:
@@ -48,7 +48,7 @@ class Session {
   ~Session();
 
   Task<> run();
-  // For a client too many: says so.
+  // For a client over the limit: sends a refusal.
   Task<> turn_away();
 
   void sweep(Moment now);
@@ -57,7 +57,7 @@ class Session {
   void abort();
 
  private:
-  // What is waited for, and so what a passed deadline means.
+  // What is being waited for, which determines what a passed deadline means.
   enum class Phase { idle, head, upstream, answer, streaming, lingering };
   enum class Next { request, close, linger };
 
@@ -113,17 +113,17 @@ class Session {
   ResponseHead answer_;
   LogEntry entry_;
   std::optional<Address> address_;                   // that this exchange is pinned to
-  std::shared_ptr<const std::string> dialled_name_;  // keeps its address from another name
-  Moment started_ = {};  // when the head was complete; not set: no request yet
+  std::shared_ptr<const std::string> dialled_name_;  // keeps its address from being reused
+  Moment started_ = {};  // when the head was complete; unset: no request yet
 
   Phase phase_ = Phase::idle;
   Moment deadline_ = Moment::max();
-  bool first_ = true;        // no request has come on this connection
+  bool first_ = true;        // no request yet on this connection
   bool timed_out_ = false;   // the deadline has passed
   bool aborted_ = false;     // both sockets are closed
-  bool understood_ = false;  // request_ holds this request
-  bool body_sent_ = false;   // the request's body is read to its end
-  bool answered_ = false;    // the head of an answer went to the client
+  bool understood_ = false;  // request_ contains this request
+  bool body_sent_ = false;   // the request's body was read completely
+  bool answered_ = false;    // a response head was sent to the client
   bool keeps_alive_ = false;
   Result<> sent_ = {};
   Result<> received_ = {};

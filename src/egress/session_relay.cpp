@@ -7,8 +7,8 @@
 
 #include <array>
 
-// A plain request and its answer. Both are read to the last byte of their framing and framed anew,
-// so that no byte of one message is ever taken for the start of another.
+// A plain request and its response. Both are read to the end of their framing and framed anew, so
+// that no byte of one message can be taken for the start of another.
 namespace berth::egress {
 namespace {
 
@@ -17,8 +17,7 @@ using boost::system::error_code;
 constexpr std::size_t read_bytes = 64UL * 1024;
 constexpr std::size_t interim_answers_max = 8;
 
-// The framing in which the client gets an answer: one that lets its connection go on, where there
-// is one.
+// The framing of the response to the client: one that keeps its connection open, if possible.
 Framing framing_for(const Framing& in, Version client) {
   using Kind = Framing::Kind;
   if (in.kind != Kind::until_close && in.kind != Kind::chunked) return in;
@@ -44,7 +43,7 @@ asio::awaitable<Session::Next> Session::relay() {
     co_await (send_body() && receive_answer());
   }
   if (!received_ && !answered_) {
-    // A request that was wrong is why the upstream has no answer.
+    // A malformed request is the reason why the upstream has no response.
     co_return co_await refuse(sent_ ? std::move(received_).error() : std::move(sent_).error());
   }
   if (!received_) {
@@ -71,7 +70,7 @@ Task<> Session::send_content() {
     if (piece.used == 0) {
       const auto [error, arrived] =
           co_await client_.async_read_some(inbox_.room_for(read_bytes), tuple_awaitable);
-      // Whoever has the whole answer already does not wait for the rest of the request.
+      // A client that has the whole response need not send the rest of the request.
       if (error && answered_) co_return Result<>{};
       if (error) co_return fail(Errc::bad_request, "the request ends in the middle of its body");
       inbox_.arrived(arrived);
@@ -87,7 +86,8 @@ Task<> Session::send_content() {
     }
     const Result<> written =
         co_await write_content(upstream_, piece.content, request_.body, entry_.bytes_up);
-    // The upstream may have answered before it closed, so the answer decides what the client sees.
+    // The upstream may have responded before it closed, so its response decides what the client
+    // sees.
     if (!written) co_return Result<>{};
     inbox_.used(piece.used);
   }
@@ -102,7 +102,7 @@ asio::awaitable<void> Session::receive_answer() {
   received_ = co_await forward_answer();
   if (body_sent_) co_return;
   error_code ignored;
-  client_.cancel(ignored);  // nobody needs the rest of the request
+  client_.cancel(ignored);  // the rest of the request is not needed
 }
 
 Task<> Session::read_answer_head() {
@@ -143,7 +143,7 @@ Task<> Session::forward_answer() {
   for (std::size_t interim = 0;; ++interim) {
     BERTH_CO_DO(co_await read_answer_head());
     if (answer_.status >= 200) break;
-    // Nothing was upgraded, because the wish for it did not go out.
+    // Nothing can have been upgraded, because the Upgrade request was not forwarded.
     if (answer_.status == 101 || interim >= interim_answers_max) {
       co_return fail(Errc::server_unreachable, request_.target.str() + " sends a wrong answer");
     }

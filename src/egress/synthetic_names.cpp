@@ -5,8 +5,8 @@
 namespace berth::egress {
 namespace {
 
-// The first addresses are free for what the namespace itself needs, the last one looks like a
-// broadcast address.
+// The first addresses are reserved for the namespace itself; the last one looks like a broadcast
+// address.
 constexpr std::uint32_t first_offset = 256;
 
 Address address_at(std::uint32_t offset) {
@@ -66,7 +66,7 @@ bool SyntheticNames::forget_one() {
   return true;
 }
 
-// At most half of the range is given at any time, so that a free address is always found.
+// At most half of the range is in use at any time, so a free address is always found.
 std::uint32_t SyntheticNames::take_offset() {
   while (true) {
     const std::uint32_t offset = next_;

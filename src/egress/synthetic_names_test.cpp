@@ -42,7 +42,7 @@ TEST(EgressSyntheticNames, ForgetsTheNameThatWasUsedLeastRecently) {
   const auto first = names.address_of(name(1));
   const auto second = names.address_of(name(2));
   names.address_of(name(3));
-  names.name_of(*first);  // a connection is a use as well
+  names.name_of(*first);  // a connection also counts as a use
   names.address_of(name(4));
   EXPECT_EQ(names.size(), 3U);
   EXPECT_EQ(names.name_of(*second), nullptr);

@@ -24,8 +24,8 @@ std::unexpected<Error> wrong_name(std::string_view text, std::string_view why,
   return fail(Errc::validation_failed, in_quotes(text) + " " + std::string{why}, std::move(remedy));
 }
 
-// The rule of the URL standard: a host whose last label is a number is an IPv4 address in some
-// spelling, whatever stands before it.
+// The URL standard's rule: a host whose last label is a number is an IPv4 address in some spelling,
+// whatever precedes it.
 bool ends_in_number(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
   if (std::ranges::all_of(last, is_decimal)) return true;

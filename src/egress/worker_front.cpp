@@ -35,7 +35,7 @@ Task<> WorkerFront::stop() {
 Result<Policy> worker_policy(std::span<const std::uint16_t> ports, Rules rules) {
   std::vector<SpecialRange> special = special_ranges();
   for (SpecialRange& own : addresses_of_this_machine()) special.push_back(std::move(own));
-  // Behind the given rules, whose numbers stand in refusals.
+  // After the given rules, whose numbers appear in refusals.
   std::vector<std::string> allow = std::move(rules.allow).value_or(std::vector<std::string>{});
   for (const std::uint16_t port : ports) {
     for (const char* everything : {"*", "0.0.0.0/0", "[::/0]"}) {
