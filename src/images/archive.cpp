@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t read_bytes = 256 << 10;
 constexpr std::size_t block_bytes = 512;
-// A tar ends with two blocks of zeros; the one before them is filled up with zeros.
+// A tar ends with two blocks of zeros; the last content block is padded with zeros.
 constexpr std::array<char, 3 * block_bytes> tar_end{};
 constexpr std::string_view whiteout_prefix = ".wh.";
 constexpr std::string_view opaque_name = ".wh..wh..opq";
@@ -38,8 +38,8 @@ EntryType archived_type(::archive_entry* entry) {
   }
 }
 
-// Ids and sizes come as signed 64 bits; what does not fit becomes what the writer refuses. It names
-// the id, so one that Linux could have stays what it is.
+// Ids and sizes are signed 64-bit values; one that does not fit becomes a value that the writer
+// rejects. The writer's error names the id, so a valid Linux id is kept as it is.
 std::uint32_t id_of(std::int64_t id) {
   constexpr auto most = std::numeric_limits<std::uint32_t>::max();
   return id >= 0 && id <= most ? static_cast<std::uint32_t>(id) : most;
@@ -64,7 +64,7 @@ Entry described(::archive_entry* entry) {
 Result<> hide(const std::string& path, std::string_view name, TreeWriter& into) {
   const std::string folder = path.substr(0, path.size() - name.size());
   if (name == opaque_name) return into.hide_content(folder);
-  if (name.starts_with(aufs_prefix)) return {};  // notes of a storage driver to itself
+  if (name.starts_with(aufs_prefix)) return {};  // private files of a storage driver
   name.remove_prefix(whiteout_prefix.size());
   if (name.empty() || name == "." || name == "..") {
     return refuse_entry(path, "is a whiteout that names nothing");
@@ -87,7 +87,7 @@ std::unexpected<Error> no_tar(const std::string& name, ::archive* archive) {
       "that was cut off or damaged on the way");
 }
 
-// The next bytes for libarchive; what went wrong is kept, because it carries only a text.
+// Gets the next bytes for libarchive. Keeps the error, because libarchive passes on only its text.
 template <class Source, class Feed>
 std::ptrdiff_t hand_over(::archive* archive, Source& source, Feed& feed, const void** bytes) {
   Result<std::string_view> next = source.next();
@@ -105,7 +105,7 @@ std::ptrdiff_t hand_over(::archive* archive, Source& source, Feed& feed, const v
 Blob::Blob(int fd, std::string name, std::uint64_t bytes_max, int stop)
     : fd_(fd), stop_(stop), name_(std::move(name)), bytes_max_(bytes_max), buffer_(read_bytes) {}
 
-// A pipe may have nothing to say for as long as it likes.
+// A pipe may deliver nothing for any length of time.
 Result<> Blob::wait() const {
   if (stop_ < 0) return {};
   std::array<pollfd, 2> ends{
@@ -176,7 +176,7 @@ Result<> Content::begin() {
   const int status = ::archive_read_next_header(raw, &whole);
   ended_ = status == ARCHIVE_EOF;
   if (!ended_ && status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
-  // One "filter" is how the bytes come in.
+  // The first "filter" is the raw input.
   if (::archive_filter_count(raw) > 1) hash_.emplace();
   return {};
 }
@@ -214,7 +214,7 @@ std::unexpected<Error> Content::failure() const {
   return no_tar(name(), archive_.get());
 }
 
-// A few bytes may decompress to more than any disk holds, also in what lies between the files.
+// A few bytes may decompress to more than any disk can hold, even between the files.
 Result<> Content::check_growth() const {
   if (bytes_ > limits_.bytes_max + limits_.growth_free_bytes) {
     return fail(Errc::image_invalid, name() + ": decompresses to more than " +
@@ -260,7 +260,7 @@ Result<std::optional<Entry>> ArchiveReader::next() {
   ::archive_entry* entry = nullptr;
   const int status = ::archive_read_next_header(archive_.get(), &entry);
   if (status == ARCHIVE_EOF) return std::nullopt;
-  // A warning is about a name that is no text in our locale: names are bytes here.
+  // A warning means that a name is not valid in our locale: names are bytes here.
   if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
   return described(entry);
 }
@@ -273,7 +273,7 @@ Result<> ArchiveReader::copy_content(const Entry& entry, int into, Meter& meter)
     const int status = ::archive_read_data_block(archive_.get(), &bytes, &size, &offset);
     if (status == ARCHIVE_EOF) return {};
     if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
-    // Zeros that end a tar are no content of a file that is cut off.
+    // The zeros that were appended as the tar's end are not the content of a truncated file.
     if (feed_->end_added) return refuse_entry(entry.path, "is cut off");
     const auto at = static_cast<std::uint64_t>(offset);
     if (offset < 0 || at > entry.bytes || size > entry.bytes - at) {

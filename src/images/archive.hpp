@@ -16,19 +16,19 @@ struct archive;
 
 namespace berth::images {
 
-// The bytes of a tar on their way into the archive reader: counted, bounded and hashed as they
-// pass. A pipe will do.
+// The bytes of a tar on their way to the archive reader: counted, limited and hashed in passing.
+// May be a pipe.
 class Blob {
  public:
   // The descriptors must outlive it. More bytes than `bytes_max` are an error, not the end. When
-  // something can be read from `stop`, the next bytes are `cancelled`, also while none come.
+  // `stop` becomes readable, the next call returns `cancelled`, even while it waits for bytes.
   Blob(int fd, std::string name, std::uint64_t bytes_max, int stop = -1);
 
-  // The next bytes, good until the next call; empty at the end.
+  // The next bytes, valid until the next call; empty at the end.
   Result<std::string_view> next();
-  // Reads what the archive reader left, so that the digest is that of the whole.
+  // Reads what the archive reader left, so that the digest covers everything.
   Result<> drain();
-  // "sha256:..." of all bytes; once, after `drain`.
+  // "sha256:..." of all bytes; call once, after `drain`.
   std::string digest() { return hash_.digest(); }
   std::uint64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
@@ -51,25 +51,25 @@ struct ArchiveKind {
   static void dispose(Raw archive) noexcept;
 };
 
-// What is in a blob, in any compression that is built in. No outside program is ever started to
+// The decompressed content of a blob, for any built-in compression. Never starts a program to
 // decompress.
 class Content {
  public:
   // The blob must outlive it.
   static Result<Content> open(Blob& blob, const Limits& limits);
 
-  // The next bytes, good until the next call; empty at the end.
+  // The next bytes, valid until the next call; empty at the end.
   Result<std::string_view> next();
-  // Reads what is left, so that the digest is that of the whole.
+  // Reads the rest, so that the digest covers everything.
   Result<> drain();
-  // "sha256:..." of all bytes; once, after `drain`. None where nothing is compressed: then it is
+  // "sha256:..." of all bytes; call once, after `drain`. Empty if nothing is compressed: then it is
   // the blob's.
   std::optional<std::string> digest();
   const std::string& name() const { return feed_->blob.name(); }
   std::uint64_t bytes() const { return bytes_; }  // so far
 
  private:
-  // What the read call-back of libarchive works with; it stays where it is when this moves.
+  // The state of libarchive's read callback; its address does not change when this object moves.
   struct Feed {
     Blob& blob;
     std::optional<Error> error;
@@ -90,19 +90,19 @@ class Content {
   std::optional<Hash> hash_;
 };
 
-// plain: names mean what they say. layer: ".wh.x" hides x of the layers below, and the blocks that
-// end a tar may be missing, as some tools leave them out: the digest tells whether it is whole.
+// plain: names are literal. layer: ".wh.x" hides x in the layers below, and the blocks that end a
+// tar may be missing, as some tools omit them: the digest shows whether it is complete.
 enum class ArchiveForm { plain, layer };
 
-// The entries of a tar. No other format is understood.
+// The entries of a tar. No other format is supported.
 class ArchiveReader {
  public:
   // The content must outlive the reader.
   static Result<ArchiveReader> open(Content& content, ArchiveForm form);
 
-  // Nothing at the end.
+  // Empty at the end.
   Result<std::optional<Entry>> next();
-  // The content of the file that `next` returned, holes left as holes.
+  // The content of the file that `next` returned; holes are preserved.
   Result<> copy_content(const Entry& entry, int into, Meter& meter);
 
  private:
@@ -123,13 +123,13 @@ class ArchiveReader {
 };
 
 struct Digests {
-  std::string stored;   // of the blob as it is
-  std::string content;  // of what is in it, decompressed
+  std::string stored;   // of the blob itself
+  std::string content;  // of its decompressed content
 };
 
-// Unpacks to the last byte of the blob. The caller compares its digests, and finishes the tree.
+// Unpacks to the last byte of the blob. The caller compares the digests and finishes the tree.
 Result<Digests> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter);
-// Of what is in the blob, decompressed, whether it is a tar or not.
+// The digest of the blob's decompressed content, whether or not it is a tar.
 Result<std::string> content_digest(Blob& blob, const Limits& limits);
 
 }  // namespace berth::images

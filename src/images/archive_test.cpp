@@ -21,7 +21,7 @@ using tests::gzipped;
 using tests::Tar;
 namespace fs = std::filesystem;
 
-// A folder that archives are unpacked into, with something beside it that nobody may touch.
+// A folder into which archives are unpacked, next to something that must not be touched.
 class Unpacking : public testing::Test {
  protected:
   Unpacking() {
@@ -280,7 +280,7 @@ TEST_F(Unpacking, WhatIsNoWholeTarIsRefused) {
   };
   for (const auto& [what, bytes] : cases) {
     const auto done = unpack_layers({bytes});
-    if (std::string_view{what} == "headers for headers" && done) continue;  // survived is enough
+    if (std::string_view{what} == "headers for headers" && done) continue;  // surviving is enough
     ASSERT_FALSE(done) << what;
     EXPECT_EQ(done.error().code, Errc::image_invalid) << what << ": " << done.error().message;
   }

@@ -18,7 +18,7 @@ namespace berth::images {
 namespace {
 
 constexpr std::uint32_t nobody = 65534;
-constexpr std::size_t attribute_bytes_max = 64 << 10;  // the kernel's own limit
+constexpr std::size_t attribute_bytes_max = 64 << 10;  // the kernel's limit
 
 EntryType type_of(const struct stat& seen) {
   switch (seen.st_mode & S_IFMT) {
@@ -32,7 +32,7 @@ EntryType type_of(const struct stat& seen) {
   }
 }
 
-// The part of a file between two holes, or what is left of it.
+// The part of a file between two holes, or the rest of it.
 struct Extent {
   off_t begin = 0;
   off_t end = 0;
@@ -41,7 +41,7 @@ struct Extent {
 Extent next_extent(int file, off_t from, off_t size) {
   const off_t begin = ::lseek(file, from, SEEK_DATA);
   if (begin < 0 && errno == ENXIO) return {size, size};
-  if (begin < 0) return {from, size};  // a file system that knows no holes
+  if (begin < 0) return {from, size};  // a file system without support for holes
   const off_t end = ::lseek(file, begin, SEEK_HOLE);
   return {std::min(begin, size), end < 0 ? size : std::min(end, size)};
 }
@@ -61,7 +61,7 @@ class TreeCopy {
   }
 
  private:
-  // What a folder holds; its own entry is there already.
+  // Copies a folder's content; its own entry exists already.
   Result<> copy_content(int folder, const std::string& path) {
     if (options_.kind == TreeKind::upper) BERTH_DO(copy_folder_attributes(folder, path));
     BERTH_TRY(const std::vector<std::string> names, names_of(folder, path));
@@ -84,7 +84,7 @@ class TreeCopy {
     return copy_content(inside.get(), path);
   }
 
-  // What a sandbox has written is for us to open; somebody's folder is left as they have it.
+  // A sandbox's files may be unlocked to read them; a user's folder is left as it is.
   Unlocked open(int folder, const std::string& name, int flags) const {
     return options_.kind == TreeKind::upper ? Unlocked::open(folder, name, flags)
                                             : Unlocked::open_as_it_is(folder, name, flags);
@@ -123,7 +123,7 @@ class TreeCopy {
         return into_.put(entry);
       }
     }
-    // The file may have become a pipe since we looked, and opening one must not wait.
+    // The file may have become a pipe since it was looked at, and opening one must not block.
     const Unlocked from = open(folder, name, O_RDONLY | O_NONBLOCK);
     struct stat opened{};
     if (!from || ::fstat(from.get(), &opened) != 0) return disk_failure("open", entry.path, errno);
@@ -137,7 +137,7 @@ class TreeCopy {
     return into_.end_file(to, entry);
   }
 
-  // What is mounted there is not the sandbox's: only the place for it is kept.
+  // What is mounted there does not belong to the sandbox: only the mount point is kept.
   Result<> put_place(Entry entry) {
     entry.bytes = 0;
     BERTH_TRY(const Fd place, into_.begin_file(entry));
@@ -200,7 +200,7 @@ class TreeCopy {
   Result<> copy_attribute(int from, int to, const std::string& name, const std::string& path) {
     if (is_mark(options_.marks, name)) {
       const std::string_view says = std::string_view{name}.substr(prefix_of(options_.marks).size());
-      // With these the content is elsewhere, in a layer that the copy does not hold.
+      // With these attributes the content is in another layer, which the copy does not have.
       if (says == "metacopy" || says == "redirect") {
         return refuse_entry(path, "has its content in another layer",
                             "mount the sandbox without metacopy and redirect_dir");
@@ -209,7 +209,7 @@ class TreeCopy {
     } else if (!name.starts_with("user.")) {
       return {};
     } else if (options_.marks == OverlayMarks::none && is_mark(OverlayMarks::user, name)) {
-      return {};  // the overlay that lies on the copy would take it for its own
+      return {};  // the overlay above the copy would take it for its own
     }
     std::string value(attribute_bytes_max, '\0');
     const ssize_t size = ::fgetxattr(from, name.c_str(), value.data(), value.size());

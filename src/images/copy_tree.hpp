@@ -6,8 +6,8 @@
 
 namespace berth::images {
 
-// The ids of a sandbox's files are shifted into a range of its own. A copy holds them as the
-// sandbox saw them, so that any other sandbox can start from it.
+// A sandbox's file ids are shifted into its own range. A copy has them as the sandbox saw them, so
+// that any other sandbox can start from it.
 struct IdRange {
   std::uint32_t first = 0;
 };
@@ -18,12 +18,11 @@ struct CopyOptions {
   OverlayMarks marks = OverlayMarks::trusted;  // of an upper layer
 };
 
-// Copies what an open folder holds, through the writer and its limits. Content is shared with the
-// original where the file system can (reflink), holes stay holes and hard links stay links. No link
-// is followed, other file systems are not entered, and no extended attribute is taken, but those of
-// an upper layer that users set, or by which its overlay says that a folder is opaque.
-// Somebody may change the tree meanwhile: then the copy is of something in between, and no more
-// than that.
+// Copies the content of an open folder, through the writer and its limits. Content is shared with
+// the original if the file system can (reflink); holes and hard links are preserved. Links are not
+// followed and other file systems are not entered. No extended attributes are copied, except for
+// those of an upper layer that users set, or that mark a folder as opaque.
+// If the tree changes meanwhile, the copy may be of an intermediate state, but nothing worse.
 Result<> copy_tree(int from, TreeWriter& into, const CopyOptions& options, Meter& meter);
 
 }  // namespace berth::images

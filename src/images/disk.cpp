@@ -32,7 +32,7 @@ bool is_mark(OverlayMarks marks, std::string_view attribute) {
 std::unexpected<Error> disk_failure(std::string_view action, std::string_view object,
                                     int error_number) {
   auto failure = io_failure(action, in_quotes(object), error_number);
-  // EFBIG is how a limit on the size of files, set by whoever started us, says that it is reached.
+  // EFBIG means that a file size limit, set by our parent process, is reached.
   if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG) {
     failure.error().code = Errc::store_full;
     failure.error().remedy = "make room on the disk, for example with: berth image gc";
@@ -59,7 +59,7 @@ Unlocked Unlocked::open_as_it_is(int folder, const std::string& name, int flags)
 Unlocked Unlocked::open(int folder, const std::string& name, int flags) {
   Unlocked out = open_as_it_is(folder, name, flags);
   if (out.opened_ || errno != EACCES) return out;
-  // Only the thing itself is touched, whatever its name leads to by now.
+  // Touches only this inode, whatever its name refers to by now.
   Fd named{::openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
   struct stat seen{};
   const bool is_ours = named && ::fstat(named.get(), &seen) == 0 && seen.st_uid == ::geteuid() &&
@@ -82,7 +82,7 @@ Unlocked::~Unlocked() {
 }
 
 Result<std::vector<std::string>> names_of(int folder, std::string_view object) {
-  // A descriptor of its own, because reading moves the position that duplicates share.
+  // A separate descriptor, because duplicates share the read position.
   Fd own{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (!own) return disk_failure("open", object, errno);
   const Directory directory{::fdopendir(own.get())};

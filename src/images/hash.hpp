@@ -9,12 +9,12 @@
 
 namespace berth::images {
 
-// SHA-256 of bytes as they come.
+// Incremental SHA-256.
 class Hash {
  public:
   Hash();
   void add(std::string_view bytes);
-  // "sha256:..." of all that was added; nothing may be added afterwards.
+  // "sha256:..." of everything added; nothing may be added afterwards.
   std::string digest();
 
  private:

@@ -17,7 +17,7 @@ bool is_lower_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-// Parts between slashes, each of words that single dots, dashes or underscores join.
+// Components separated by slashes, each of words joined by single dots, dashes or underscores.
 bool is_name(std::string_view text) {
   if (text.empty() || text.size() > name_bytes_max) return false;
   bool in_word = false;

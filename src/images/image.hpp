@@ -11,11 +11,11 @@
 
 namespace berth::images {
 
-// What an image says about the processes that are started from it.
+// What an image specifies for the processes that are started from it.
 struct ImageConfig {
   std::map<std::string, std::string> env = {};
-  std::string user = {};     // as it is written: "name", "uid", "uid:gid"; empty is the default
-  std::string workdir = {};  // empty is the default
+  std::string user = {};     // as written: "name", "uid", "uid:gid"; empty: the default
+  std::string workdir = {};  // empty: the default
   std::vector<std::string> entrypoint = {};
   std::vector<std::string> cmd = {};
   std::map<std::string, std::string> labels = {};
@@ -24,23 +24,23 @@ struct ImageConfig {
 };
 BOOST_DESCRIBE_STRUCT(ImageConfig, (), (env, user, workdir, entrypoint, cmd, labels))
 
-// host: what this machine has under /usr, so that there is nothing to unpack.
+// host: this machine's own /usr, so there is nothing to unpack.
 BOOST_DEFINE_ENUM_CLASS(ImageKind, host, directory, tar, oci, docker)
 
-// What image.json holds.
+// The content of image.json.
 struct ImageRecord {
   std::string digest;       // "sha256:..." of the tree and the config; "host" for the built-in one
-  std::string tree_digest;  // "sha256:..." of the tree alone, which `verify` computes anew
+  std::string tree_digest;  // "sha256:..." of the tree alone, which `verify` recomputes
   ImageKind kind = ImageKind::host;
-  std::optional<std::string> source_digest;  // of the manifest, or of the tar as it came
+  std::optional<std::string> source_digest;  // of the manifest, or of the tar as given
   std::string architecture;
-  std::uint64_t bytes = 0;    // of all files, holes included
+  std::uint64_t bytes = 0;    // of all files, including holes
   std::uint64_t entries = 0;  // files, folders and links
   std::uint64_t set_id_bits_removed = 0;
   std::uint64_t devices_skipped = 0;
-  std::optional<Time> created_at;  // none for the host's
+  std::optional<Time> created_at;  // absent for the host's
   ImageConfig config;
-  // Of what it was imported from later: other bytes, and the same tree and config.
+  // Digests of later sources: other bytes, but the same tree and config.
   std::optional<std::vector<std::string>> other_source_digests = {};
 };
 BOOST_DESCRIBE_STRUCT(ImageRecord, (),
@@ -48,22 +48,22 @@ BOOST_DESCRIBE_STRUCT(ImageRecord, (),
                        set_id_bits_removed, devices_skipped, created_at, config,
                        other_source_digests))
 
-// The digests of all that it was imported from.
+// The digests of everything that it was imported from.
 std::vector<std::string> sources_of(const ImageRecord& image);
 
 struct Image : ImageRecord {
-  std::vector<std::string> names;    // that lead to it, "debian:bookworm"
-  std::vector<std::string> holders;  // who works with it: ids of sandboxes, "template-ID"
+  std::vector<std::string> names;    // that refer to it, "debian:bookworm"
+  std::vector<std::string> holders;  // that use it: sandbox ids, "template-ID"
 };
 BOOST_DESCRIBE_STRUCT(Image, (ImageRecord), (names, holders))
 
 inline constexpr std::string_view host_name = "host";
 Image host_image();
 
-// What the file of a name is called while it is written. No name contains it.
+// Marks a name's file while it is being written. No name contains it.
 inline constexpr std::string_view name_draft_mark = ".new.";
 
-// "debian", "team/tools:1.2": lower case, a tag behind a colon; without one it is "latest".
+// "debian", "team/tools:1.2": lower case, with a tag after a colon; the default tag is "latest".
 struct ImageName {
   std::string name;
   std::string tag;
@@ -74,7 +74,7 @@ Result<ImageName> parse_image_name(std::string_view text);
 
 // "sha256:" and 64 lower-case hexadecimal digits.
 bool is_digest(std::string_view text);
-// The digest of an image: of its tree and of its config together.
+// The digest of an image: of its tree and its config together.
 std::string image_digest(std::string_view tree_digest, const ImageConfig& config);
 
 // This machine's architecture as images spell it: "amd64", "arm64".

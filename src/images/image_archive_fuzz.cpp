@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Any bytes as a layer, unpacked into a folder in memory. Nothing may appear beside the root, and
-// what was accepted must have a digest.
+// Arbitrary bytes as a layer, unpacked into a folder in memory. Nothing may appear outside the
+// root, and what was accepted must have a digest.
 namespace berth::images {
 namespace {
 
@@ -43,7 +43,7 @@ class Scratch {
   std::string path_ = "/dev/shm/berth-fuzz-XXXXXX";
 };
 
-// Headers with the sum of their bytes made right: hardly any mutation would pass otherwise.
+// Corrects the header checksums: otherwise hardly any mutation would pass.
 std::string mended(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t block_bytes = 512;
   std::string tar{reinterpret_cast<const char*>(data), size};

@@ -22,10 +22,10 @@ constexpr std::size_t record_bytes_max = 8 << 20;
 constexpr std::size_t image_name_bytes_max = 256;
 constexpr std::size_t environments_bytes_max = 16 << 20;
 constexpr const char* environments_file = "/environments.json";
-constexpr std::ptrdiff_t other_sources_max = 1000;  // the latest count
-constexpr std::size_t digest_start_min = 6;         // digits by which an image may be named
+constexpr std::ptrdiff_t other_sources_max = 1000;  // the latest are kept
+constexpr std::size_t digest_start_min = 6;         // digits that are enough to name an image
 
-// "sha256:HEX" as a name of a folder.
+// "sha256:HEX" as a folder name.
 std::string thing_of(std::string_view digest) {
   std::string thing{digest};
   std::ranges::replace(thing, ':', '-');
@@ -38,7 +38,7 @@ std::string digest_of(std::string_view thing) {
   return digest;
 }
 
-// Whether it is the image's digest, the start of it, or the digest of what it was imported from.
+// Whether it is the image's digest, a prefix of it, or the digest of a source.
 bool is_digest_of(const Image& image, std::string_view named) {
   constexpr std::string_view prefix = "sha256:";
   const std::string_view digits = named.starts_with(prefix) ? named.substr(prefix.size()) : named;
@@ -103,7 +103,7 @@ Result<Image> ImageStore::import(const std::string& source, const std::string& n
   return read(thing_of(record->digest));
 }
 
-// Everything but the place and the name.
+// Everything except for publishing and naming.
 Result<ImageRecord> ImageStore::make(const Draft& draft, const std::string& source,
                                      const ImportOptions& options, Meter& meter) const {
   const int folder = draft.folder.get();
@@ -132,13 +132,13 @@ Result<ImageRecord> ImageStore::make(const Draft& draft, const std::string& sour
   return record;
 }
 
-// The same tree with the same config is there once, whatever it came from.
+// The same tree with the same config is stored once, whatever its source.
 Result<> ImageStore::publish(Draft draft, const ImageRecord& record, const ImageName& name,
                              Meter& meter) const {
   const std::string thing = thing_of(record.digest);
-  // Before the lock, which is for moments.
+  // Before the lock, which must be held only briefly.
   BERTH_TRY(const bool damaged, is_damaged(record.digest, meter));
-  Draft going;  // removed after the lock is gone
+  Draft going;  // deleted after the lock is released
   BERTH_TRY(const Fd held, folder_.lock());
   std::vector<std::string> sources = sources_of(record);
   if (damaged && folder_.contains(thing)) {
@@ -159,7 +159,7 @@ Result<> ImageStore::publish(Draft draft, const ImageRecord& record, const Image
   return named;
 }
 
-// Whether what is there under the digest is something else by now.
+// Whether the content stored under the digest no longer matches it.
 Result<bool> ImageStore::is_damaged(const std::string& digest, Meter& meter) const {
   if (!folder_.contains(thing_of(digest))) return false;
   const Result<Image> there = read(thing_of(digest));
@@ -174,7 +174,7 @@ Result<bool> ImageStore::is_damaged(const std::string& digest, Meter& meter) con
   }
 }
 
-// Under the lock.
+// Requires the lock.
 Result<Draft> ImageStore::retire_damaged(const std::string& digest) const {
   const std::vector<std::string> holders = folder_.holders(thing_of(digest));
   if (holders.empty()) return folder_.retire(thing_of(digest));
@@ -186,7 +186,7 @@ Result<Draft> ImageStore::retire_damaged(const std::string& digest) const {
   return std::unexpected(std::move(error));
 }
 
-// Under the lock.
+// Requires the lock.
 Result<> ImageStore::add_sources(const std::string& digest,
                                  const std::vector<std::string>& sources) const {
   BERTH_TRY(const Image there, read(thing_of(digest)));
@@ -264,7 +264,7 @@ Result<std::vector<Image>> ImageStore::list() const {
   for (const std::string& thing : things) {
     Result<Image> image = read(thing);
     if (image) images.push_back(*std::move(image));
-    // One that goes while we look is not an error, and one that cannot be read must not hide
+    // An image that is removed meanwhile is not an error, and an unreadable one must not hide
     // others.
   }
   std::ranges::sort(images, [](const Image& left, const Image& right) {
@@ -273,7 +273,7 @@ Result<std::vector<Image>> ImageStore::list() const {
   return images;
 }
 
-// Under the lock. The tree itself is taken away when the draft goes, after the lock.
+// Takes the lock. The tree itself is deleted with the draft, after the lock is released.
 Result<Removed> ImageStore::remove(std::string_view named, IfNamed if_named) const {
   if (named == host_name) {
     return fail(Errc::validation_failed, "'host' is built in and cannot be removed");
@@ -300,8 +300,8 @@ Result<Removed> ImageStore::remove(std::string_view named, IfNamed if_named) con
   return removed;
 }
 
-// Under the lock. A crash between the steps of `remove` leaves names that lead nowhere, and one in
-// the middle of naming leaves a half-written name.
+// Requires the lock. A crash between the steps of `remove` leaves dangling names, and a crash while
+// naming leaves a partly written name.
 Result<> ImageStore::drop_dangling_names() const {
   BERTH_TRY(const std::vector<std::string> files, names_in(names_));
   for (const std::string& file : files) {
@@ -329,7 +329,7 @@ Result<Removed> ImageStore::gc(const Spared& spared) const {
   BERTH_TRY(const Fd held, folder_.lock());
   BERTH_TRY(const std::vector<std::string> things, folder_.names());
   for (const std::string& thing : things) {
-    // One that cannot be read is of no use, whatever its name.
+    // An unreadable image is of no use, whatever its name.
     const Result<Image> image = read(thing);
     if ((image && !image->names.empty()) || !folder_.holders(thing).empty()) continue;
     if (image && is_spared(*image)) continue;
@@ -391,7 +391,7 @@ Result<> ImageStore::note_environments(const std::vector<EnvironmentImage>& all)
   return replace_file(folder_.path() + environments_file, encode_text(all) + "\n", 0600);
 }
 
-// Nobody has written the list where no server has run yet.
+// The list does not exist if no server has run yet.
 Result<std::vector<EnvironmentImage>> ImageStore::environments() const {
   const std::string file = folder_.path() + environments_file;
   if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT) return std::vector<EnvironmentImage>{};
@@ -403,7 +403,8 @@ Result<std::vector<EnvironmentImage>> ImageStore::environments() const {
               "start the server, which writes it anew");
 }
 
-// Who would not find the image any more without these names. The last of them takes it along.
+// Fails if environments would not find the image any more without these names. Removing the last
+// name removes the image.
 Result<> ImageStore::check_environments(const Image& image,
                                         const std::vector<std::string>& names) const {
   const bool goes = names.size() == image.names.size();

@@ -14,16 +14,16 @@
 
 namespace berth::images {
 
-// What `remove` or `gc` took away.
+// What `remove` or `gc` deleted.
 struct Removed {
   std::vector<std::string> names = {};
-  std::vector<std::string> digests = {};  // of images that are gone
+  std::vector<std::string> digests = {};  // of deleted images
   std::uint64_t bytes = 0;                // of their files
-  std::uint64_t drafts = 0;               // that dead processes left
+  std::uint64_t drafts = 0;               // left by dead processes
 };
 BOOST_DESCRIBE_STRUCT(Removed, (), (names, digests, bytes, drafts))
 
-// What gc leaves alone though it has no name and nobody has a use for it.
+// What gc keeps even though it has no name and is not used.
 struct Spared {
   std::optional<Time> made_after = {};
 };
@@ -32,7 +32,7 @@ struct Spared {
 struct EnvironmentImage {
   std::string id;
   std::string name;
-  std::string image;  // by whatever `find` knows it
+  std::string image;  // anything that `find` accepts
 
   friend bool operator==(const EnvironmentImage&, const EnvironmentImage&) = default;
 };
@@ -41,14 +41,14 @@ BOOST_DESCRIBE_STRUCT(EnvironmentImage, (), (id, name, image))
 // What to do about an image that environments name.
 enum class IfNamed { refuse, remove };
 
-// Images that are unpacked, each once, as read-only trees:
+// Unpacked images, each stored once, as read-only trees:
 //
 //   by-digest/sha256-HEX/root/       the tree
 //   by-digest/sha256-HEX/image.json  ImageRecord
-//   by-digest/sha256-HEX/holds/ID    who works with it
+//   by-digest/sha256-HEX/holds/ID    a holder of the image
 //   names/NAME:TAG                   the digest; '/' is written '+'
 //   environments.json                which images the server's environments name
-//   drafts/                          what is being made or removed
+//   drafts/                          images being made or removed
 //   lock
 //
 // All calls block; a server makes them on its pool. Several threads and processes may use one
@@ -61,27 +61,26 @@ class ImageStore {
   // Errors: file_not_found, image_invalid, image_digest_mismatch, store_full, io_failed.
   Result<Image> import(const std::string& source, const std::string& name,
                        const ImportOptions& options = {}, const ProgressSink& progress = {}) const;
-  // By name, by digest, by the digest of what it was imported from, or by the start of its digest;
-  // "host" is always there.
+  // By name, digest, source digest, or the beginning of its digest; "host" always exists.
   Result<Image> find(std::string_view named) const;
-  // In order of name; images without one last.
+  // Sorted by name; images without one last.
   Result<std::vector<Image>> list() const;
-  // A name goes; the image goes with its last name. By digest, the image and all its names go.
-  // image_in_use when somebody holds it, or an environment would not find it any more.
+  // Removes a name, and the image with its last name. By digest, removes the image and all its
+  // names. image_in_use if it is held, or if an environment would not find it any more.
   Result<Removed> remove(std::string_view named, IfNamed if_named = IfNamed::refuse) const;
-  // Images that have no name or cannot be read, that nobody holds and no environment names; drafts
-  // of the dead; names that lead nowhere.
+  // Removes images without a name or that cannot be read, unless they are held or an environment
+  // names them; drafts of dead processes; dangling names.
   Result<Removed> gc(const Spared& spared = {}) const;
-  // image_digest_mismatch when the tree is not what it was when it was imported.
+  // image_digest_mismatch if the tree has changed since it was imported.
   Result<> verify(const Image& image, const ProgressSink& progress = {}) const;
 
-  // For a lease: the image stays until `release`, also when the server is restarted between.
+  // For a lease: keeps the image until `release`, even across a server restart.
   Result<> hold(const std::string& digest, const std::string& holder) const;
   Result<> release(const std::string& digest, const std::string& holder) const;
-  // For a process: the image stays until the descriptor is closed, however that comes.
+  // For a process: keeps the image until the descriptor is closed, even by a crash.
   Result<Fd> pin(const std::string& digest) const;
 
-  // The environments of all companies, whenever they change. What is written here is also minded
+  // Records the environments of all companies; called whenever they change. The record also counts
   // while no server runs.
   Result<> note_environments(const std::vector<EnvironmentImage>& all) const;
 

@@ -68,7 +68,7 @@ class Images : public testing::Test {
     write(layout + "/blobs/sha256/" + hex, bytes);
     return "sha256:" + hex;
   }
-  // The layers as they are stored, and what is in them once they are decompressed.
+  // The layers as stored, and their decompressed content.
   Layout make_layout(const std::vector<std::string>& layers, const std::string& name = "oci",
                      const std::vector<std::string>& contents = {}) const {
     Layout out{.folder = folder.file(name), .manifest_digest = {}, .blobs = {}};
@@ -99,7 +99,7 @@ class Images : public testing::Test {
     return out;
   }
 
-  // An archive of docker whose only layer, as it is stored, should have this content.
+  // A docker archive whose only layer is stored so, but should have this content.
   std::string docker_archive(const std::string& layer, const std::string& content) const {
     const bj::object rootfs{{"diff_ids", bj::array{"sha256:" + sha256_hex(content)}}};
     const std::string config = encode_text(
@@ -111,7 +111,7 @@ class Images : public testing::Test {
 
   tests::TemporaryFolder folder;
   ImageStore store;
-  std::size_t bytes_promised_too_many = 0;  // of each layer
+  std::size_t bytes_promised_too_many = 0;  // for each layer
 };
 
 TEST_F(Images, ATarIsFoundByItsNameItsDigestAndTheStartOfIt) {
@@ -223,7 +223,7 @@ TEST_F(Images, AnArchiveOfDockerIsChecked) {
 
 TEST_F(Images, ALayerOfAnArchiveOfDockerThatWasDamagedIsNamedWithWhatToDo) {
   const std::string layer = Tar{}.file("a", "1").bytes();
-  const std::string flipped = "b" + layer.substr(1);  // the header's own checksum is another
+  const std::string flipped = "b" + layer.substr(1);  // the header's own checksum no longer matches
   for (const std::string& damaged : {flipped, gzipped(flipped), gzipped(layer).substr(0, 50)}) {
     const auto refused = store.import(docker_archive(damaged, layer), "a");
     ASSERT_FALSE(refused);
@@ -254,7 +254,7 @@ TEST_F(Images, ALayerOfALayoutMustHoldWhatTheConfigSays) {
 TEST_F(Images, AChangedLayerIsNoticedAndNothingStays) {
   const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
   const std::string good = read_file(layout.blobs.front(), 1 << 20).value();
-  for (const std::size_t place : {512U, 0U}) {  // in a file: still a good tar; in a header: none
+  for (const std::size_t place : {512U, 0U}) {  // in a file: still a valid tar; in a header: not
     std::ofstream{layout.blobs.front()} << std::string{good}.replace(place, 1, "2");
     const auto done = store.import(layout.folder, "a");
     ASSERT_FALSE(done);
@@ -402,7 +402,7 @@ TEST_F(Images, AHeldImageIsNeitherRemovedNorCollected) {
   EXPECT_THAT(refused.error().facts.at("holders"), ElementsAre("lease-1", "lease-2"));
   EXPECT_THAT(refused.error().message, HasSubstr("sandbox lease-1 and 1 more"));
   EXPECT_THAT(refused.error().remedy, HasSubstr("berth sandbox ls"));
-  imported(write_tar("other"));  // takes the name away
+  imported(write_tar("other"));  // takes over the name
   EXPECT_THAT(store.gc()->digests, IsEmpty());
 
   // Another process, or this one after a restart, releases what it finds.
@@ -418,7 +418,7 @@ TEST_F(Images, AHeldImageIsNeitherRemovedNorCollected) {
 TEST_F(Images, GcSparesWhatEnvironmentsNameAndWhatIsYoung) {
   const Image known = imported(write_tar("one"));
   const Image unknown = imported(write_tar("two"));
-  imported(write_tar("three"));  // takes the name away
+  imported(write_tar("three"));  // takes over the name
   EXPECT_THAT(store.gc({.made_after = Time{0}})->digests, IsEmpty()) << "all are younger";
   const Time later{known.created_at->ms + 3'600'000};
   ASSERT_TRUE(store.note_environments({{.id = "1", .name = "pinned", .image = known.digest},
@@ -444,7 +444,7 @@ TEST_F(Images, WhatAnEnvironmentNamesIsRemovedOnlyByForce) {
   ASSERT_FALSE(whole);
   EXPECT_THAT(whole.error().facts.at("environments"), ElementsAre("named (1)", "pinned (2)"));
 
-  // Another process minds it too, until the environments are gone.
+  // Another process respects it too, until the environments are removed.
   const ImageStore again = ImageStore::open(folder.file("images")).value();
   EXPECT_FALSE(again.remove("one"));
   EXPECT_TRUE(again.remove("one", IfNamed::remove));

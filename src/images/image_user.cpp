@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t accounts_bytes_max = std::size_t{1} << 20;
 constexpr std::size_t groups_max = 64;
-constexpr std::uint32_t user_id_max = 65535;  // the ids that a sandbox has
+constexpr std::uint32_t user_id_max = 65535;  // the ids of a sandbox
 
 using Fields = std::vector<std::string_view>;
 
@@ -31,7 +31,7 @@ Fields split(std::string_view text, char at) {
   }
 }
 
-// Nothing but digits, whatever their worth: "00" is a number and "-1" is none.
+// Only digits, whatever their value: "00" is a number, "-1" is not.
 std::optional<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
@@ -46,7 +46,7 @@ Result<std::uint32_t> id_in(std::uint64_t number, std::string_view what) {
                                        " is none that a sandbox has: they end at 65535");
 }
 
-// A line that is not of this shape tells of nobody.
+// A line without this shape is ignored.
 struct PasswdLine {
   std::string_view name;
   std::uint64_t uid;
@@ -90,7 +90,7 @@ std::optional<Line> first_line(std::string_view text,
   return std::nullopt;
 }
 
-// Made for the user where it is missing, so it is a place where a folder can be made.
+// It is created for the user if it is missing, so a folder must be possible there.
 std::string usable_home(std::string_view home) {
   if (!home.starts_with('/') || home.contains('\0')) return {};
   while (home.ends_with('/')) home.remove_suffix(1);
@@ -128,9 +128,9 @@ Result<std::uint32_t> find_group(std::string_view spelled, std::string_view text
   return fail(Errc::image_invalid, "its /etc/group has no group " + in_quotes(spelled));
 }
 
-// Empty where there is none: an image without users can still run as a number.
+// Empty if it is missing: an image without users can still run as a number.
 Result<std::string> read_accounts(int root, const std::string& path) {
-  // Neither a pipe nor a device is waited for.
+  // Must not block on a pipe or device.
   const Fd file{open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, Links::as_inside)};
   if (!file && errno == ENOENT) return std::string{};
   if (!file) return disk_failure("open", "/" + path, errno);
@@ -171,7 +171,7 @@ Result<ImageUser> find_user(std::string_view spelled, const Accounts& accounts) 
     BERTH_TRY(user.gid, find_group(spelled.substr(colon + 1), accounts.group));
     return user;
   }
-  // Whom the files do not know is in the group of root, which gives no right by itself.
+  // A user that is not in the files is in root's group, which grants no rights by itself.
   if (!known) return user;
   BERTH_TRY(user.gid, id_in(known->gid, "group"));
   BERTH_TRY(user.groups, groups_of(known->name, user.gid, accounts.group));

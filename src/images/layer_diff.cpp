@@ -62,8 +62,7 @@ bool is_same_moment(const timespec& one, const timespec& other) {
 
 using Attributes = std::map<std::string, std::string>;
 
-// Those that users set; nothing where they cannot be read. What the overlay notes for itself is no
-// part of what it shows.
+// Attributes that users set; empty if they cannot be read. The overlay's own marks do not count.
 std::optional<Attributes> attributes_of(int file, OverlayMarks marks) {
   std::string names(compared_attribute_bytes_max, '\0');
   const ssize_t size = ::flistxattr(file, names.data(), names.size());
@@ -93,7 +92,7 @@ bool has_no_attributes(int file, OverlayMarks marks) {
   return found && found->empty();
 }
 
-// As much as there is, up to the size of the room; -1 with errno.
+// Reads as much as there is, up to the size of the room; -1 with errno.
 ssize_t read_piece(int file, std::span<char> room, off_t at) {
   std::size_t got = 0;
   while (got < room.size()) {
@@ -121,8 +120,8 @@ bool have_same_content(int one, int other) {
 
 // One folder as the layers below the upper one show it.
 struct Below {
-  std::vector<Fd> layers;  // those that have the folder, the uppermost first
-  bool is_whole = true;    // what the sandbox is born with shines through as well
+  std::vector<Fd> layers;  // that have the folder, uppermost first
+  bool is_whole = true;    // the initial content is visible as well
 };
 
 class LayerWalk {
@@ -137,9 +136,9 @@ class LayerWalk {
     struct stat seen{};
     if (!root || ::fstat(root.get(), &seen) != 0) return disk_failure("open", "./", errno);
     device_ = seen.st_dev;
-    // The ids of a sandbox are a whole range; whoever its root has given "/" to is one of them.
+    // A sandbox's ids are a whole range; the owner of "/" is one of them, whatever root inside did.
     first_id_ = seen.st_uid - seen.st_uid % (id_max + 1);
-    // An ordinary user has one id only, and nobody to give anything to.
+    // An ordinary user has a single id and cannot change owners.
     born_to_ = seen;
     if (::geteuid() == 0) born_to_.st_uid = born_to_.st_gid = first_id_;
     Below below;
@@ -156,7 +155,7 @@ class LayerWalk {
  private:
   struct Was {
     struct stat seen{};
-    int layer = -1;  // the folder of the layer that has it; none of what it was born with
+    int layer = -1;  // the folder in the layer that has it; -1 for initial content
   };
   using Found = std::optional<Was>;
   // An entry of the upper layer.
@@ -189,7 +188,7 @@ class LayerWalk {
     }
     if (++looks_ > request_.looks_max) stop();
     seen_.insert(path);
-    if (seen.st_dev != device_) return {};  // what is mounted there covers what lies below
+    if (seen.st_dev != device_) return {};  // a mount covers what is below it
     const Found was = find_below(below, name, path);
     if (is_whiteout(seen)) {
       if (was) note(path, LayerChange::removed, was->seen, 0);
@@ -214,7 +213,7 @@ class LayerWalk {
     return look_into(inside.get(), path, child_of(below, here.name, path), depth + 1);
   }
 
-  // What the layers below have under a name: nothing where one of them has taken it away.
+  // What the layers below have under a name; empty if one of them has removed it.
   Found find_below(const Below& below, const std::string& name, const std::string& path) const {
     for (const Fd& layer : below.layers) {
       struct stat found{};
@@ -254,7 +253,7 @@ class LayerWalk {
     return is_as_born(here, *born_.at(path), *was);
   }
 
-  // Folders are compared elsewhere: one that is none any more is something else.
+  // Folders are compared elsewhere: one that is not a folder any more is a different kind.
   bool is_as_born(const Here& here, const BornWith& born, const Was& was) const {
     const bool is_same_kind = (here.seen.st_mode & S_IFMT) == (was.seen.st_mode & S_IFMT);
     if (!is_same_kind || !is_same_owner(here.seen, was.seen)) return false;
@@ -265,7 +264,7 @@ class LayerWalk {
     return has_mode && has_text(here.folder, here.name, born.text);
   }
 
-  // Copied up, and then left as it was. The time proves nothing: whoever writes can set it back.
+  // It was copied up and not changed. The time proves nothing: a writer can reset it.
   bool is_same_file(const Here& here, const Was& was) {
     const struct stat& above = here.seen;
     const struct stat& below = was.seen;
@@ -274,7 +273,7 @@ class LayerWalk {
                                 is_same_moment(above.st_mtim, below.st_mtim) &&
                                 is_same_owner(above, below);
     const auto bytes = static_cast<std::uint64_t>(above.st_size);
-    // What is not compared is told.
+    // A file that is not compared is reported as changed.
     if (!looks_the_same || bytes > comparable_bytes_) return false;
     comparable_bytes_ -= bytes;
     const Unlocked now = Unlocked::open(here.folder, here.name, O_RDONLY | O_NONBLOCK);
@@ -283,17 +282,16 @@ class LayerWalk {
            have_same_content(now.get(), then.get());
   }
 
-  // Its time is of what is in it, which is told by itself.
+  // The time is ignored: it reflects changes in the content, which are reported separately.
   bool is_same_folder(const Here& here, int inside, const Was& was) const {
-    if (was.layer < 0 && (was.seen.st_mode & 07777) == 0) return true;  // nobody says how it was
+    if (was.layer < 0 && (was.seen.st_mode & 07777) == 0) return true;  // original mode unknown
     if (here.seen.st_mode != was.seen.st_mode || !is_same_owner(here.seen, was.seen)) return false;
     if (was.layer < 0) return has_no_attributes(inside, request_.marks);
     const Fd then = open_folder(was.layer, here.name);
     return then && have_same_attributes(inside, then.get(), request_.marks);
   }
 
-  // A layer has ids as the sandbox sees them, or, where they cannot be mapped, both are as they
-  // are.
+  // A layer has ids as the sandbox sees them. If they cannot be mapped, both are unchanged.
   bool is_same_owner(const struct stat& above, const struct stat& below) const {
     const auto is_same = [&](std::uint32_t now, std::uint32_t then) {
       return now == then || (now >= first_id_ && now - first_id_ == then);
@@ -301,7 +299,7 @@ class LayerWalk {
     return is_same(above.st_uid, below.st_uid) && is_same(above.st_gid, below.st_gid);
   }
 
-  // And no attribute, which nothing is born with.
+  // It must also have no attributes, because initial content has none.
   bool has_text(int folder, const std::string& name, const std::string& text) const {
     const Unlocked file = Unlocked::open(folder, name, O_RDONLY | O_NONBLOCK);
     std::string now(born_bytes_max, '\0');
@@ -310,7 +308,7 @@ class LayerWalk {
            has_no_attributes(file.get(), request_.marks);
   }
 
-  // What an opaque folder hides of the folders below it.
+  // Reports what an opaque folder hides of the folders below it.
   void note_hidden(const std::vector<std::string>& names, const std::string& prefix,
                    const Below& below) {
     std::set<std::string> told{names.begin(), names.end()};
@@ -325,7 +323,7 @@ class LayerWalk {
     }
   }
 
-  // Of what it was born with; where a folder is gone, nothing is said of what was in it.
+  // Reports missing initial content; the content of a missing folder is not listed.
   void note_missing() {
     for (const auto& [path, born] : born_) {
       const std::size_t slash = path.rfind('/');
@@ -337,7 +335,7 @@ class LayerWalk {
     }
   }
 
-  // A folder that is too deep hides only what is in it.
+  // Ends the whole walk. A folder that is too deep skips only its own content.
   void stop() {
     is_over_ = true;
     out_.truncated = true;
@@ -354,9 +352,9 @@ class LayerWalk {
   std::set<std::string> seen_;
   bool is_over_ = false;
   dev_t device_ = 0;
-  struct stat born_to_{};  // whose what it is born with is
+  struct stat born_to_{};  // the owner of initial content
   std::uint32_t first_id_ = 0;
-  std::uint64_t comparable_bytes_;  // that are left
+  std::uint64_t comparable_bytes_;  // budget that is left
   std::size_t looks_ = 0;
   LayerDiff out_;
 };

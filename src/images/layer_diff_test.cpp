@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Layers as folders; `said` is the answer as a list of words: "+/a", "~/b", "-/c".
+// Layers as folders; `said` is the result as a list of words: "+/a", "~/b", "-/c".
 class LayerDiffs : public testing::Test {
  protected:
   LayerDiffs() {
@@ -35,7 +35,7 @@ class LayerDiffs : public testing::Test {
     fs::create_directories(fs::path{path(name)}.parent_path());
     return ::mknod(path(name).c_str(), S_IFCHR | 0600, makedev(0, 0)) == 0;
   }
-  // In the upper layer, as it is in the lower one: with its time too.
+  // Copies a file from the lower to the upper layer, with its time.
   void copy_up(const std::string& name) {
     fs::create_directories(fs::path{path("upper/" + name)}.parent_path());
     fs::copy_file(path("lower/" + name), path("upper/" + name));
@@ -50,7 +50,7 @@ class LayerDiffs : public testing::Test {
   bool mark(const std::string& name, const char* value) {
     return ::setxattr(path(name).c_str(), "user.k", value, 1, 0) == 0;
   }
-  // Where the file system keeps no attributes there is nothing to test.
+  // On a file system without attributes there is nothing to test.
   bool make_opaque(const std::string& name, const char* attribute = "user.overlay.opaque") {
     fs::create_directories(path(name));
     return ::setxattr(path(name).c_str(), attribute, "y", 1, 0) == 0;
@@ -79,7 +79,7 @@ class LayerDiffs : public testing::Test {
     return said(std::move(request));
   }
 
-  // All that it was born with lies in the upper layer, as in a sandbox without layers.
+  // All initial content is in the upper layer, as in a sandbox without layers.
   std::vector<std::string> said_since_birth(std::vector<BornWith> born_with) {
     DiffRequest request;
     request.birth = DiffRequest::Birth::in_upper;
@@ -149,7 +149,7 @@ TEST_F(LayerDiffs, TellOwnersByTheirPlaceInTheRangeOfTheSandbox) {
     ASSERT_EQ(::chown(path(name).c_str(), first, first), 0);
   }
   EXPECT_EQ(said(), List{});
-  // Who has given "/" to somebody hides no other gift by it.
+  // Giving away "/" does not hide that another file was given away.
   ASSERT_EQ(::chown(path("upper").c_str(), first + 5, first + 5), 0);
   ASSERT_EQ(::chown(path("upper/given/f").c_str(), first + 5, first + 5), 0);
   EXPECT_EQ(said(), List{"~/given/f"});
@@ -292,7 +292,7 @@ TEST_F(LayerDiffs, TellModeOwnerAndAttributesOfABornFile) {
   EXPECT_EQ(said_since_birth(born), (List{"~/hosts", "~/opt", "~/passwd"}));
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   ASSERT_EQ(::chown(path("upper/group").c_str(), 1000, 0), 0);
-  // Who has given "/" away as well hides nothing by it, and changes nothing else.
+  // Giving away "/" as well neither hides these changes nor adds others.
   ASSERT_EQ(::chown(path("upper").c_str(), 1000, 0), 0);
   EXPECT_EQ(said_since_birth(born), (List{"~/group", "~/hosts", "~/opt", "~/passwd"}));
 }

@@ -10,15 +10,15 @@ namespace {
 constexpr auto reference_key = "org.opencontainers.image.ref.name";
 constexpr std::size_t layers_max = 512;
 constexpr std::size_t variables_max = 4096;
-constexpr std::size_t text_bytes_max = 128 << 10;  // what the kernel takes as one argument
+constexpr std::size_t text_bytes_max = 128 << 10;  // the kernel's limit for one argument
 
 struct OciIndex {
   std::vector<Descriptor> manifests;
 };
 BOOST_DESCRIBE_STRUCT(OciIndex, (), (manifests))
 
-// The fields below are spelled as in the documents, once `respelled` has lowered the first letter
-// and joined the words as everywhere else.
+// The fields below are spelled as in the documents, after `respelled` has lowered the first letter
+// and joined the words as elsewhere.
 struct RawProcess {
   std::optional<std::vector<std::string>> env;
   std::optional<std::string> user;
@@ -69,7 +69,7 @@ std::string respelled(std::string_view key) {
   return out;
 }
 
-// The object with keys as the mapper spells them; what is inside its values stays as it is.
+// The object with keys as the mapper spells them; its values are not changed.
 void respell(bj::value& value) {
   if (!value.is_object()) return;
   bj::object out;
@@ -115,7 +115,7 @@ bool is_layer(const Descriptor& layer) {
   return known && !type.ends_with("+encrypted");
 }
 
-// A descriptor that says nothing about its platform may fit; its config will tell.
+// A descriptor without a platform may fit; its config will show.
 bool fits(const Descriptor& descriptor, const Wanted& wanted) {
   if (!descriptor.platform) return true;
   const Platform& platform = *descriptor.platform;
@@ -137,7 +137,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text.empty() ? "they have no names" : text;
 }
 
-// The one that is wanted, or the only one there is.
+// The requested one, or the only one.
 template <class T, class NamesOf>
 Result<T> only_one(std::string_view document, const std::vector<T>& offered,
                    const std::optional<std::string>& reference, NamesOf names_of) {

@@ -10,8 +10,7 @@
 #include <string_view>
 #include <vector>
 
-// The documents of an OCI image and of an archive of docker: decoding and choosing. Nothing is read
-// or written here.
+// The documents of an OCI image and of a docker archive: decoding and choosing. No I/O.
 namespace berth::images {
 
 struct Platform {
@@ -38,17 +37,17 @@ BOOST_DESCRIBE_STRUCT(OciManifest, (), (config, layers))
 struct OciConfig {
   std::string architecture;
   ImageConfig config;
-  std::vector<std::string> diff_ids;  // digests of the layers, uncompressed
+  std::vector<std::string> diff_ids;  // digests of the uncompressed layers
 };
 
-// One image of manifest.json in an archive of docker: paths inside the archive.
+// One image in the manifest.json of a docker archive: paths in the archive.
 struct DockerManifest {
   std::string config;
   std::vector<std::string> layers;
   std::vector<std::string> tags;
 };
 
-// What to take where a document offers several.
+// What to choose if a document offers several.
 struct Wanted {
   std::string architecture = machine_architecture();
   std::optional<std::string> reference = {};  // "org.opencontainers.image.ref.name", or a tag
@@ -58,7 +57,7 @@ struct Wanted {
 Result<Descriptor> choose_manifest(std::string_view index, const Wanted& wanted);
 bool is_index(const Descriptor& descriptor);
 Result<OciManifest> parse_manifest(std::string_view text);
-// The config of an image for Linux and for the architecture.
+// The config of an image for Linux and the architecture.
 Result<OciConfig> parse_config(std::string_view text, std::string_view architecture);
 Result<DockerManifest> choose_docker_manifest(std::string_view text, const Wanted& wanted);
 

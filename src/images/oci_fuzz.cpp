@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Documents of an image, as anybody may write them: the first byte says which one it is. Whatever
-// is accepted keeps to the rules that those who use it rely on.
+// Image documents from an untrusted source: the first byte selects the kind. Whatever is accepted
+// satisfies the rules that its users rely on.
 namespace berth::images {
 namespace {
 

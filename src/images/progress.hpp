@@ -16,8 +16,8 @@ BOOST_DEFINE_ENUM_CLASS(Phase, unpacking, copying, hashing, saving)
 
 struct Progress {
   Phase phase = Phase::unpacking;
-  std::uint64_t bytes = 0;    // of this phase
-  std::uint64_t entries = 0;  // of this phase
+  std::uint64_t bytes = 0;    // in this phase
+  std::uint64_t entries = 0;  // in this phase
 };
 using ProgressSink = std::function<void(const Progress&)>;
 
@@ -25,13 +25,13 @@ inline std::unexpected<Error> interrupted() {
   return fail(Errc::cancelled, "was interrupted");
 }
 
-// Counts what is done and says so now and then, because a call for each file would cost more than
-// some files do. It also knows whether to go on: not when something can be read from `stop`.
+// Counts the work and reports it now and then, because a call for each file could cost more than
+// the file. It also knows whether to continue: not if `stop` is readable.
 class Meter {
  public:
   explicit Meter(ProgressSink sink = {}, int stop = -1) : sink_(std::move(sink)), stop_(stop) {}
 
-  // `cancelled` when it is to end.
+  // `cancelled` if the work must end.
   Result<> go_on() const {
     pollfd stop{.fd = stop_, .events = POLLIN, .revents = 0};
     if (stop_ < 0 || ::poll(&stop, 1, 0) <= 0) return {};

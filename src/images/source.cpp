@@ -58,8 +58,8 @@ Result<> check_expected(std::string_view what, const ImportOptions& options,
   return digest_mismatch(what, *options.expected_digest, found);
 }
 
-// The files of an image that is not unpacked yet: an OCI layout, or the content of an archive of
-// docker.
+// The files of an image that is not unpacked yet: an OCI layout, or the content of a docker
+// archive.
 class Layout {
  public:
   Layout(int folder, const ImportOptions& options, Meter& meter)
@@ -82,8 +82,8 @@ class Layout {
     return Unpacked{ImageKind::oci, chosen.digest, config.architecture, config.config, {}};
   }
 
-  // Such an archive names its layers by path. The digests of what is in them are in the config,
-  // whose own digest is its name.
+  // Such an archive names its layers by path. The digests of their content are in the config, whose
+  // own digest is its name.
   Result<Unpacked> unpack_docker(TreeWriter& into) const {
     BERTH_TRY(const std::string text, read_document("manifest.json", Links::none));
     BERTH_TRY(const DockerManifest manifest, choose_docker_manifest(text, options_.wanted));
@@ -122,7 +122,7 @@ class Layout {
     return digest_mismatch(layer + ", decompressed", wanted, found.content);
   }
 
-  // An index may hold the indexes of several images, each with one manifest for each platform.
+  // An index may contain the indexes of several images, each with one manifest per platform.
   Result<Descriptor> choose(std::string index) const {
     Wanted wanted = options_.wanted;
     for (int depth = 0; depth < index_depth_max; ++depth) {
@@ -167,7 +167,7 @@ class Layout {
     return text;
   }
 
-  // Once all of the blob has been read.
+  // Call after the whole blob has been read.
   static Result<> check_blob(std::string_view what, const Descriptor& described, const Blob& blob,
                              const std::string& found) {
     if (found != described.digest) return digest_mismatch(what, described.digest, found);
@@ -178,7 +178,8 @@ class Layout {
                 "have the image made anew: its documents contradict each other");
   }
 
-  // What was damaged on the way is often no whole tar either, and then the damage is what to mend.
+  // A layer that was damaged in transit is often not a complete tar either; then the damage is what
+  // to report.
   static Error damage_or(Error refused, const Descriptor& layer, Blob& blob) {
     if (refused.code != Errc::image_invalid || !blob.drain()) return refused;
     const std::string found = blob.digest();
@@ -186,7 +187,7 @@ class Layout {
     return digest_mismatch("layer", layer.digest, found).error();
   }
 
-  // Until the caller has compared the digest of the content, the tree is a draft.
+  // Until the caller has compared the content's digest, the tree is a draft.
   Result<Digests> apply_layer(const Descriptor& layer, TreeWriter& into) const {
     BERTH_TRY(const Fd file, open_file(blob_path(layer), Links::none));
     Blob blob{file.get(), "layer " + layer.digest, std::min(layer.size, options_.limits.bytes_max),
@@ -197,7 +198,7 @@ class Layout {
     return found;
   }
 
-  // The same where only the digest of the content is known: it is read once more.
+  // The same if only the content's digest is known: the content is read once more.
   Error damage_or(Error refused, const Fd& file, const std::string& name,
                   const std::string& wanted) const {
     if (refused.code != Errc::image_invalid || ::lseek(file.get(), 0, SEEK_SET) != 0) {
@@ -207,7 +208,7 @@ class Layout {
     const Result<std::string> found = content_digest(blob, options_.limits);
     if (found && *found == wanted) return refused;
     if (found) return digest_mismatch(name + ", decompressed", wanted, *found).error();
-    // More than may be is no damage: it is refused as such, and nothing mends it.
+    // Exceeding a limit is not damage: it is refused as such, and has no remedy.
     if (found.error().code != Errc::image_invalid || found.error().remedy.empty()) {
       return found.error();
     }
@@ -243,8 +244,8 @@ Result<Unpacked> copy_directory(int from, Fd root, const ImportOptions& options,
   return Unpacked{ImageKind::directory, {}, options.wanted.architecture, {}, into.tally()};
 }
 
-// A tar of a tree and a tar of an image cannot be told apart before the last entry, so it is
-// unpacked first and looked at then.
+// A tar of a tree and a tar of an image cannot be distinguished before the last entry. So it is
+// unpacked first and inspected then.
 Result<Unpacked> unpack_tar(int tar, const std::string& name, int draft,
                             const ImportOptions& options, Meter& meter) {
   meter.begin(Phase::unpacking);

@@ -11,11 +11,11 @@
 namespace berth::images {
 
 struct ImportOptions {
-  // "sha256:..." of the manifest, or of the tar as it comes; anything else is refused.
+  // "sha256:..." of the manifest, or of the tar as given; anything else is refused.
   std::optional<std::string> expected_digest = {};
   Wanted wanted = {};
   Limits limits = {};
-  int stop = -1;  // when something can be read from it, the import ends: `cancelled`
+  int stop = -1;  // the import ends with `cancelled` when it becomes readable
 };
 
 struct Unpacked {
@@ -26,11 +26,11 @@ struct Unpacked {
   Tally tally;
 };
 
-// Unpacks a directory, a tar, an OCI layout (a directory or a tar of one) or an archive of docker
-// into the folder "root" of the draft. Which one it is, is seen from its content. What else is left
-// in the draft may be removed.
+// Unpacks a directory, a tar, an OCI layout (a directory or a tar of one) or a docker archive into
+// the folder "root" of the draft. The kind is detected from the content. Anything else left in the
+// draft may be removed.
 //
-// Layers are applied on each other into one tree, and their whiteouts are gone when it is done.
+// Layers are applied on top of each other into one tree, which contains no whiteouts at the end.
 Result<Unpacked> unpack_source(const std::string& source, int draft, const ImportOptions& options,
                                Meter& meter);
 

@@ -48,7 +48,7 @@ bool is_holder(std::string_view text) {
 }  // namespace
 
 void FolderKind::dispose(const Raw& path) noexcept {
-  // What stays is a draft of nobody, for the next sweep.
+  // What remains is an unlocked draft, which the next sweep removes.
   [[maybe_unused]] const Result<> removed = remove_tree(path);
 }
 
@@ -76,7 +76,7 @@ Result<Fd> StoreFolder::lock() const {
   const std::string file = path_ + "/lock";
   Fd lock{::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (!lock) return disk_failure("open", file, errno);
-  // The kernel has no lock with a deadline, and nobody holds this one for more than moments.
+  // The kernel has no lock with a timeout, and this one is held only briefly.
   const auto deadline = std::chrono::steady_clock::now() + lock_limit;
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return disk_failure("lock", file, errno);
@@ -103,7 +103,7 @@ Result<Draft> StoreFolder::make_draft() const {
 }
 
 Result<> StoreFolder::make_durable(const Draft& draft) const {
-  // One call for thousands of files. It reports what could not be written, as fsync does.
+  // One call for thousands of files. Like fsync, it reports what could not be written.
   if (::syncfs(draft.folder.get()) != 0) return disk_failure("save", draft.path.get(), errno);
   return {};
 }

@@ -13,19 +13,19 @@ namespace berth::images {
 struct FolderKind {
   using Raw = std::string;
   static Raw none() { return {}; }
-  static void dispose(const Raw& path) noexcept;  // with all that is in it
+  static void dispose(const Raw& path) noexcept;  // recursively
 };
 
-// A folder that is not in its place yet, or not any more. It is gone with this value, unless it is
-// published. While this lives, the lock on the folder tells others that somebody works there; the
-// kernel lets go of it when the process dies.
+// A folder that is not published yet, or not any more. It is deleted with this object unless it is
+// published. Meanwhile the lock on the folder shows other processes that it is in use; the kernel
+// releases the lock when the process dies.
 struct Draft {
   Fd folder;
   Owned<FolderKind> path;  // removed first, unlocked afterwards
 };
 
-// Templates hold what they stand on as "template-ID", sandboxes by their own id, which is not that
-// of their lease.
+// Templates hold what they are based on as "template-ID". Sandboxes hold it by their own id, which
+// is not the lease's.
 inline constexpr std::string_view template_holder_prefix = "template-";
 // "sandbox 7f3a", "template 7f3a"
 std::string describe_holder(const std::string& holder);
@@ -33,9 +33,9 @@ inline constexpr const char* in_use_remedy =
     "release the leases of its sandboxes ('berth sandbox ls --json' has the sandboxId of each) and "
     "remove its templates ('berth template list')";
 
-// The part that images and templates have in common: a folder of finished things, drafts beside it,
-// and a lock for the short moments in which a thing comes, goes or is held. Several processes may
-// use it at the same time.
+// What images and templates have in common: a folder of finished things, drafts next to it, and a
+// lock for the short moments in which a thing is added, removed or held. Several processes may use
+// it at the same time.
 class StoreFolder {
  public:
   // `things` is the name of the folder of finished things.
@@ -46,22 +46,22 @@ class StoreFolder {
   Result<std::vector<std::string>> names() const;
   bool contains(std::string_view thing) const;
 
-  // Waits for others, but not for ever: `conflict` after half a minute.
+  // Waits for other processes, but not forever: `conflict` after half a minute.
   Result<Fd> lock() const;
 
   Result<Draft> make_draft() const;
-  // All of it reaches the disk before the caller publishes it, so that a thing that is there is
-  // whole, also after a power cut.
+  // Writes everything to disk before the caller publishes it, so that a published thing is complete
+  // even after a power cut.
   Result<> make_durable(const Draft& draft) const;
-  // Under the lock. A draft moves to its place; a thing becomes a draft, unless somebody pins it
-  // (`image_in_use`).
+  // Require the lock. publish() moves a draft to its place. retire() turns a thing into a draft,
+  // unless it is pinned (`image_in_use`).
   Result<> publish(Draft draft, std::string_view thing) const;
   Result<Draft> retire(std::string_view thing) const;
-  // Removes drafts whose maker is dead, and says how many there were.
+  // Removes the drafts of dead processes and returns their number.
   Result<std::uint64_t> sweep() const;
 
-  // A thing cannot be retired while somebody holds it. A hold is a file and outlives its maker; a
-  // pin lives as long as the descriptor.
+  // A thing cannot be retired while it is held. A hold is a file and outlives its maker; a pin
+  // lives as long as the descriptor.
   Result<> hold(std::string_view thing, const std::string& holder) const;
   Result<> release(std::string_view thing, const std::string& holder) const;
   std::vector<std::string> holders(std::string_view thing) const;

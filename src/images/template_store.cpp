@@ -43,7 +43,7 @@ Result<TemplateStore> TemplateStore::open(const std::string& folder, const Image
   return TemplateStore{std::move(things), images};
 }
 
-// What the template will be, and whether it may be made.
+// Describes the new template, or fails if it may not be made.
 Result<Template> TemplateStore::described(const CaptureRequest& request) const {
   BERTH_DO(check_name(request.name));
   if (request.id && !is_uuid(*request.id)) {
@@ -107,8 +107,8 @@ Result<Template> TemplateStore::capture(int upper, const CaptureRequest& request
   return made;
 }
 
-// What it stands on is held before it is there. A crash between leaves a hold without a template:
-// that keeps too much, never too little, and `gc` finds it.
+// What it is based on is held before it exists. A crash in between leaves a hold without a
+// template: that keeps too much, never too little, and `gc` finds it.
 Result<> TemplateStore::publish(Draft draft, const Template& made) const {
   BERTH_TRY(const Fd held, folder_.lock());
   if (find(made.name)) return fail(Errc::conflict, in_quotes(made.name) + " was taken meanwhile");
@@ -144,7 +144,7 @@ Result<std::vector<Template>> TemplateStore::list() const {
 }
 
 Result<> TemplateStore::remove(std::string_view named) const {
-  Draft going;  // taken away after the lock is gone
+  Draft going;  // deleted after the lock is released
   BERTH_TRY(const Fd held, folder_.lock());
   BERTH_TRY(const Template gone, find(named));
   const std::vector<std::string> holders = folder_.holders(gone.id);
@@ -163,7 +163,7 @@ Result<> TemplateStore::remove(std::string_view named) const {
 
 Result<std::uint64_t> TemplateStore::gc() const {
   BERTH_TRY(const std::uint64_t drafts, folder_.sweep());
-  // Holds come and go under this lock together with their templates.
+  // Holds are added and removed under this lock together with their templates.
   BERTH_TRY(const Fd held, folder_.lock());
   const auto is_stale = [this](std::string_view holder) {
     return holder.starts_with(template_holder_prefix) &&

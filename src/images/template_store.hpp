@@ -13,8 +13,8 @@
 
 namespace berth::images {
 
-// The upper layer of a sandbox at one moment, from which others start: its own layer lies on that
-// of its parent, and so on down to the image.
+// A sandbox's upper layer at one moment, from which others start: its own layer lies on its
+// parent's, and so on down to the image.
 struct Template {
   std::string id;
   std::string name;
@@ -29,16 +29,16 @@ BOOST_DESCRIBE_STRUCT(Template, (),
                       (id, name, base_image, parent, depth, bytes, entries, created_at))
 
 struct CaptureRequest {
-  std::optional<std::string> id = {};  // absent: one is made. Capturing it again finds it
+  std::optional<std::string> id = {};  // absent: a new one. Capturing an id again finds it
   std::string name;
   std::string base_image;                  // digest, or "host"
   std::optional<std::string> parent = {};  // the template that the sandbox was started from
-  IdRange ids = {};                        // of the sandbox
+  IdRange ids = {};                        // the sandbox's
   OverlayMarks marks = OverlayMarks::trusted;
   Limits limits = {};
 };
 
-// More layers than this make every look-up in the sandbox slower; and overlayfs has its own limit.
+// More layers would slow down every look-up in the sandbox; and overlayfs has its own limit.
 inline constexpr std::uint32_t template_depth_max = 16;
 
 // by-id/ID/{upper/, template.json, holds/}. A template holds its image and its parent, so neither
@@ -47,26 +47,26 @@ class TemplateStore {
  public:
   static Result<TemplateStore> open(const std::string& folder, const ImageStore& images);
 
-  // Copies the upper layer: whiteouts, opaque folders, holes and hard links stay; sockets and pipes
-  // are left out. The sandbox should be frozen. `conflict` for a name that is taken and for a chain
-  // that would be too deep.
+  // Copies the upper layer: whiteouts, opaque folders, holes and hard links are preserved; sockets
+  // and pipes are left out. The sandbox should be frozen. `conflict` if the name is taken or the
+  // chain would be too deep.
   Result<Template> capture(int upper, const CaptureRequest& request,
                            const ProgressSink& progress = {}) const;
   Result<Template> find(std::string_view named) const;  // by id or name
   Result<std::vector<Template>> list() const;
-  // image_in_use while sandboxes or other templates stand on it.
+  // image_in_use while sandboxes or other templates are based on it.
   Result<> remove(std::string_view named) const;
 
-  // Drafts of the dead, and holds of templates that are not there: what crashes leave. Says how
-  // many drafts there were.
+  // Removes what crashes leave: drafts of dead processes, and holds of missing templates. Returns
+  // the number of drafts.
   Result<std::uint64_t> gc() const;
 
   Result<> hold(const std::string& id, const std::string& holder) const;
   Result<> release(const std::string& id, const std::string& holder) const;
-  // For a process: the template stays until the descriptor is closed, however that comes.
+  // For a process: keeps the template until the descriptor is closed, even by a crash.
   Result<Fd> pin(const std::string& id) const;
 
-  // The layers of a template as overlayfs wants them, the uppermost first, without the image.
+  // A template's layers in overlayfs order, uppermost first, without the image.
   Result<std::vector<std::string>> layers_of(const Template& top) const;
 
  private:

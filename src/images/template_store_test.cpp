@@ -80,7 +80,7 @@ TEST_F(Templates, FilesModesLinksAndHolesAreKept) {
 }
 
 TEST_F(Templates, WhatTheSandboxDeletedStaysDeleted) {
-  // Anybody may make a whiteout since Linux 5.8.
+  // Any user may make a whiteout since Linux 5.8.
   ASSERT_EQ(::mknod(at("gone").c_str(), S_IFCHR, makedev(0, 0)), 0);
   fs::create_directory(at("opaque"));
   const char* name = ::geteuid() == 0 ? "trusted.overlay.opaque" : "user.overlay.opaque";
@@ -98,8 +98,7 @@ TEST_F(Templates, WhatTheSandboxDeletedStaysDeleted) {
   EXPECT_EQ(value, 'y');
 }
 
-// Runs in a mount namespace of its own, which is gone with the child. The number says which step
-// failed.
+// Runs in its own mount namespace, which ends with the child. The result is the step that failed.
 int lay_and_capture(const std::string& folder, const TemplateStore& store) {
   const auto mount_overlay = [&](const std::string& options) {
     return ::mount("overlay", (folder + "/merged").c_str(), "overlay", 0, options.c_str()) == 0;

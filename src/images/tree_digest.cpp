@@ -49,7 +49,7 @@ class TreeHash {
     meter_.add_entry();
     if (S_ISLNK(seen.st_mode)) {
       BERTH_TRY(const std::string target, read_link(folder, name, limits_.target_bytes_max));
-      seen.st_mode = 0777;  // the mode of a link means nothing
+      seen.st_mode = 0777;  // the mode of a link has no meaning
       add_record('l', seen, path, target);
       return {};
     }
@@ -80,7 +80,7 @@ class TreeHash {
     }
   }
 
-  // Every part carries its length, so that no two trees have the same records.
+  // Every part includes its length, so that no two trees have the same records.
   void add_record(char type, const struct stat& seen, const std::string& path,
                   const std::string& content) {
     std::string record{type};

@@ -26,7 +26,7 @@ bool is_below_dev(std::string_view path) {
   return path.starts_with("dev/");
 }
 
-// A link or a file stands where the way to an entry needs a folder.
+// A link or a file is where the path to an entry needs a folder.
 bool is_blocked(int error_number) {
   return error_number == ELOOP || error_number == ENOTDIR || error_number == EXDEV;
 }
@@ -39,7 +39,7 @@ std::unexpected<Error> refuse_detour(std::string_view path) {
 
 }  // namespace
 
-// Root of a user namespace can give files only to the users that the namespace has.
+// Root in a user namespace can give files only to users of that namespace.
 Ownership ownership_of_this_process() {
   if (::geteuid() != 0) return Ownership::own_user;
   std::ifstream ranges{"/proc/self/uid_map"};
@@ -59,7 +59,7 @@ std::unexpected<Error> refuse_entry(std::string_view path, std::string_view rule
 
 Result<std::string> clean_path(std::string_view path, const Limits& limits) {
   if (path.empty()) return refuse_entry(path, "has no name");
-  // A slash alone is how some programs write the folder they were given.
+  // Some programs write a slash alone for the folder that they were given.
   if (path.front() == '/' && path != "/") return refuse_entry(path, "is an absolute path");
   if (path.size() > limits.path_bytes_max) {
     return refuse_entry(
@@ -94,7 +94,7 @@ Result<TreeWriter::Place> TreeWriter::place_of(const std::string& path) const {
   return place;
 }
 
-// Every limit that an entry alone can break, before anything is done about it.
+// Checks every limit that a single entry can exceed, before anything is done for it.
 Result<TreeWriter::Place> TreeWriter::admit(const Entry& entry) {
   const Limits& limits = options_.limits;
   BERTH_DO(meter_.go_on());
@@ -141,7 +141,7 @@ Result<int> TreeWriter::folder(const std::string& path) {
   return open_folder_.get();
 }
 
-// What stands in the way is told of the entry: the link itself breaks no rule.
+// The error names the entry: the blocking link itself breaks no rule.
 Result<int> TreeWriter::parent_of(const Place& place) {
   Result<int> parent = folder(place.parent);
   if (!parent && parent.error().code == Errc::image_invalid) return refuse_detour(place.path);
@@ -168,15 +168,15 @@ Result<> TreeWriter::remove(int parent, const Place& place) {
   BERTH_DO(remove_tree(path_at(parent, place.name)));
   const std::string inside = place.path + "/";
   looks_.erase(place.path);
-  // '0' follows '/', so this is all that starts with "path/".
+  // '0' follows '/', so this is everything that starts with "path/".
   looks_.erase(looks_.lower_bound(inside), looks_.lower_bound(place.path + "0"));
   open_folder_ = {};  // it may have been inside
   open_path_.clear();
   return {};
 }
 
-// A later entry takes the place of an earlier one. It never writes into it: the earlier one may be
-// a link, or have other names.
+// A later entry replaces an earlier one. It never writes into it: the earlier one may be a link, or
+// have other names.
 Result<> TreeWriter::clear(int parent, const Place& place) {
   if (place.path.empty()) return refuse_entry("./", "is the root, which can only be a folder");
   return remove(parent, place);
@@ -188,8 +188,8 @@ void TreeWriter::mark(const std::string& path) {
   }
 }
 
-// Set-user-id programs have no effect in a sandbox, and would be a danger on the host if anybody
-// could reach them there. On folders the group bit only says who owns new files.
+// Set-user-id programs have no effect in a sandbox, and would be dangerous if they were reachable
+// on the host. On folders the group bit only decides the group of new files.
 mode_t TreeWriter::kept_mode(const Entry& entry) {
   mode_t mode = entry.mode & 07777;
   if (entry.type != EntryType::directory && (mode & set_id_bits) != 0) {
@@ -287,7 +287,7 @@ Result<> TreeWriter::put_hard_link(const Place& place, const Entry& entry) {
   return {};
 }
 
-// The kernel lets everybody make the device 0:0, because it is none.
+// The kernel lets any user make the device 0:0, because it is not a real device.
 Result<> TreeWriter::put_whiteout(const Place& place) {
   BERTH_TRY(const int parent, parent_of(place));
   BERTH_DO(clear(parent, place));
@@ -359,7 +359,7 @@ Result<> TreeWriter::hide_content(const std::string& path) {
   std::vector<std::string> names;
   {
     const Fd inside{open_beneath(root_.get(), clean, written_folder_flags)};
-    // What stands there is no folder, so that there is nothing in it.
+    // It is not a folder, so there is nothing in it.
     if (!inside && (errno == ENOENT || is_blocked(errno))) return {};
     if (!inside) return disk_failure("open", clean, errno);
     BERTH_TRY(names, names_of(inside.get(), clean));
@@ -371,7 +371,7 @@ Result<> TreeWriter::hide_content(const std::string& path) {
 
 Result<> TreeWriter::finish() {
   looks_.try_emplace("", Look{});
-  // The deepest first: a folder that is closed cannot be passed any more.
+  // The deepest first: a folder with its final mode may not be passable any more.
   for (const auto& [path, look] : looks_ | std::views::reverse) {
     const Fd at{open_beneath(root_.get(), path, written_folder_flags)};
     if (!at) return disk_failure("open", path, errno);

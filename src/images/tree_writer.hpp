@@ -16,9 +16,9 @@ namespace berth::images {
 
 enum class EntryType { file, directory, symbolic_link, hard_link, device, pipe, whiteout };
 
-// One thing of a tree, as its archive or its folder describes it.
+// One entry of a tree, as its archive or folder describes it.
 struct Entry {
-  std::string path;  // as it is spelled there
+  std::string path;  // as spelled there
   EntryType type = EntryType::file;
   mode_t mode = 0644;
   std::uint32_t uid = 0;
@@ -36,20 +36,20 @@ struct Tally {
   std::uint64_t devices_skipped = 0;
 };
 
-// own_user: without root nothing can be given away, so all belongs to whoever unpacks.
+// own_user: without root files cannot be given away, so everything belongs to the unpacking user.
 enum class Ownership { as_described, own_user };
 Ownership ownership_of_this_process();
 
-// What the tree is for. An image holds files, folders and links only. The upper layer of a sandbox
-// also holds overlayfs whiteouts, and its sockets and pipes are nobody's any more.
+// What the tree is for. An image has only files, folders and links. A sandbox's upper layer also
+// has overlayfs whiteouts; its sockets and pipes are no longer in use.
 enum class TreeKind { image, upper };
 
-// Writes a tree below one folder from descriptions that nobody vouches for. Every way is walked
-// from the descriptor of that folder without following a link, so no order of entries leads
-// outside. What breaks a rule is refused as image_invalid, with the rule and the entry.
+// Writes a tree below one folder from untrusted descriptions. Every path is walked from that
+// folder's descriptor without following a link, so no order of entries leads outside. An entry that
+// breaks a rule is refused as image_invalid, with the rule and the entry.
 //
-// Folders stay open to their owner until `finish`, which gives them the mode and the time they
-// should have: a read-only folder could not be filled, and filling it would change its time.
+// Folders remain open to their owner until `finish`, which sets their final mode and time: a
+// read-only folder could not be filled, and filling it would change its time.
 class TreeWriter {
  public:
   struct Options {
@@ -60,21 +60,22 @@ class TreeWriter {
   // The meter must outlive the writer.
   TreeWriter(Fd root, Options options, Meter& meter);
 
-  // Everything but files. Devices of an image below dev/ are counted and left out: each sandbox
-  // gets its own.
+  // Everything but files. An image's devices below dev/ are counted and left out: each sandbox gets
+  // its own.
   Result<> put(const Entry& entry);
-  // A file is made, filled through the descriptor, and ended, which gives it size, owner and mode.
+  // A file is created, filled through the descriptor, and ended, which sets its size, owner and
+  // mode.
   Result<Fd> begin_file(const Entry& entry);
   Result<> end_file(const Fd& file, const Entry& entry);
 
-  // Layers lie on each other. What a whiteout hides is what lower layers put there, wherever in its
-  // own layer it stands.
+  // Starts the next layer. A whiteout hides what lower layers put there, wherever it is in its own
+  // layer.
   void begin_layer();
   Result<> hide(const std::string& path);
   Result<> hide_content(const std::string& path);
 
-  // An open folder inside the tree, by its clean path, made with all above it where it is missing.
-  // It is the writer's own, and good until the next call.
+  // An open folder in the tree, by its clean path; created with its parents if it is missing. The
+  // writer owns it, and it is valid until the next call.
   Result<int> folder(const std::string& path);
   Result<> finish();
 
@@ -83,7 +84,7 @@ class TreeWriter {
 
  private:
   struct Place {
-    std::string path;    // clean, relative to the root; empty is the root itself
+    std::string path;    // clean, relative to the root; empty for the root itself
     std::string parent;  // clean
     std::string name;
   };
@@ -115,12 +116,12 @@ class TreeWriter {
   Tally tally_;
   std::map<std::string, Look, std::less<>> looks_;  // of folders, for `finish`
   std::unordered_set<std::string> of_this_layer_;
-  std::string open_path_;  // archives are in the order of folders, so the last one is kept open
+  std::string open_path_;  // the last folder is kept open, since archives are in folder order
   Fd open_folder_;
 };
 
-// The path without "./", double and final slashes; empty for the root itself. Absolute paths, ".."
-// and what is too long or too deep is refused.
+// The path without "./", double and trailing slashes; empty for the root itself. Refuses absolute
+// paths, ".." and paths that are too long or too deep.
 Result<std::string> clean_path(std::string_view path, const Limits& limits);
 // "entry 'a/../b': ...", as image_invalid.
 std::unexpected<Error> refuse_entry(std::string_view path, std::string_view rule,
