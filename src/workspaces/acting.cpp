@@ -5,13 +5,13 @@
 namespace berth::workspaces {
 namespace {
 
-// The calls tell the former id and nothing of success, so the only proof is to ask again.
+// The calls return the previous id and do not report success, so the only check is to ask again.
 Owner acting_now() {
   return {.uid = static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1))),
           .gid = static_cast<gid_t>(::setfsgid(static_cast<gid_t>(-1)))};
 }
 
-// The group first: the right to choose it goes with the user.
+// The group first: the right to choose it is lost with the user.
 void act(const Owner& user) {
   ::setfsgid(user.gid);
   ::setfsuid(user.uid);

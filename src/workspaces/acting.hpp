@@ -4,9 +4,10 @@
 
 namespace berth::workspaces {
 
-// While it lives, this thread meets files as that user, with that user's rights and none of root's:
-// what it makes is the user's from the first moment. In a tree whose ids are mapped nobody else can
-// make anything, not even root. Ends on the thread that began it; nobody given: nothing changes.
+// During its lifetime this thread accesses files as that user, with that user's rights and none of
+// root's: the files that it makes belong to the user from the start. In an id-mapped tree no other
+// user can make anything, not even root. Must end on the thread that began it. Without a user
+// nothing changes.
 class [[nodiscard]] Acting {
  public:
   static Result<Acting> as(const std::optional<Owner>& user);

@@ -12,7 +12,7 @@
 namespace berth::workspaces {
 namespace {
 
-// The deepest folder on the way that exists. What is made below it lies on its file system.
+// The deepest existing folder on the path. What is made below it is on the same file system.
 Result<Fd> nearest_folder(const Confined& root, const Path& path) {
   std::string way = ".";
   BERTH_TRY(Found nearest, find(root.root(), way, root.mounts(), path.text()));
@@ -65,7 +65,8 @@ Result<Unpacked> archive_in(const Confined& root, std::string_view path, const B
       open_beneath(nearest.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Mounts::refused)};
   Result<Unpacked> unpacked = draft ? unpack_and_place(draft.get(), root, way, source, options)
                                     : Result<Unpacked>{disk_failure("open", way.text(), errno)};
-  // What the caller must know is why the archive failed, not that its rest would not go either.
+  // The caller needs to know why the archive failed, not that its draft could not be removed
+  // either.
   const Result<> removed = remove_beneath(nearest.get(), name, way.text(), root.limits());
   if (unpacked && !removed) return std::unexpected(removed.error());
   return unpacked;

@@ -55,7 +55,7 @@ TEST_F(ArchiveInTest, AFileIsNotWrittenThroughALinkOfTheArchive) {
   expect_refused(Tar{}.symbolic_link("way", outside_).file("way/evil", "x"), "link", any);
   expect_refused(Tar{}.symbolic_link("way", ".").file("way/evil", "x"), "link");
   expect_refused(Tar{}.symbolic_link("way", ".").folder("way/evil"), "link");
-  // A file of the link's own name takes the place of the link.
+  // A file with the link's own name replaces the link.
   const Tar twice = Tar{}.symbolic_link("file", outside_ + "/secret").file("file", "mine");
   ASSERT_TRUE(unpack(twice.bytes(), any).has_value());
   EXPECT_EQ(content(in("file")), "mine");
@@ -73,7 +73,7 @@ TEST_F(ArchiveInTest, OnlyLinksThatStayInsideAreMade) {
   expect_refused(Tar{}.symbolic_link("l", "/etc/passwd"), "absolute path");
   expect_refused(Tar{}.symbolic_link("l", "../outside"), "leads out of the root");
   expect_refused(Tar{}.symbolic_link("a/b/l", "../../../outside"), "leads out of the root");
-  // By its text the second link stays inside; followed through the first it does not.
+  // By its text the second link remains inside; followed through the first it does not.
   expect_refused(Tar{}.symbolic_link("a/b/up", "../..").symbolic_link("l", "a/b/up/.."),
                  "behind a name");
   expect_refused(Tar{}.symbolic_link("l", "file"), "is a symbolic link",
@@ -83,7 +83,7 @@ TEST_F(ArchiveInTest, OnlyLinksThatStayInsideAreMade) {
   EXPECT_EQ(refused.error().remedy, "what can be done");
   ASSERT_TRUE(unpack(Tar{}.symbolic_link("a/b/l", "../../x/./y").bytes()).has_value());
   EXPECT_EQ(fs::read_symlink(in("a/b/l")), "../../x/./y");
-  // What stands deeper in the root may lead further up.
+  // A link deeper in the root may lead further up.
   const std::string up = Tar{}.symbolic_link("l", "../x").bytes();
   EXPECT_TRUE(archive_in(open(root_), "sub", pieces_of(up)).has_value());
 }

@@ -23,7 +23,7 @@ struct EntryKind {
   static void dispose(Raw entry) noexcept { ::archive_entry_free(entry); }
 };
 
-// One thing on its way into the archive.
+// One entry on its way into the archive.
 struct Outgoing {
   std::string path;   // in the archive
   std::string shown;  // from the root
@@ -35,14 +35,15 @@ class TarWriter {
   TarWriter(const ByteSink& sink, Meter& meter) : sink_(sink), meter_(meter) {}
   TarWriter(const TarWriter&) = delete;
   TarWriter& operator=(const TarWriter&) = delete;
-  // Freeing the archive writes a proper end also to one that is not whole: nobody is to see it.
+  // Freeing the archive writes a proper end even if it is incomplete; that must not reach the sink.
   ~TarWriter() { given_up_ = true; }
 
   Result<> open() {
     archive_ = Owned<ArchiveKind>{::archive_write_new()};
     if (!archive_) return fail(Errc::io_failed, "no memory for an archive writer");
     ::archive_write_set_format_pax(archive_.get());
-    // A few large pieces to the sink instead of many small ones; the end is padded as tar wants it.
+    // Sends a few large pieces to the sink instead of many small ones; the end is padded as tar
+    // requires.
     ::archive_write_set_bytes_per_block(archive_.get(), 128 << 10);
     ::archive_write_set_bytes_in_last_block(archive_.get(), 10240);
     return checked(::archive_write_open(archive_.get(), this, nullptr, &TarWriter::pass, nullptr));
@@ -74,7 +75,7 @@ class TarWriter {
     return -1;
   }
 
-  // A warning is about a name that is no text in our locale: such names are written as bytes.
+  // A warning means that a name is not valid in our locale: such names are written as bytes.
   Result<> checked(int status) const {
     if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return {};
     if (error_) return std::unexpected(*error_);
@@ -108,12 +109,12 @@ class TarWriter {
 
   const ByteSink& sink_;
   Meter& meter_;
-  std::optional<Error> error_;  // of the sink
+  std::optional<Error> error_;  // from the sink
   bool given_up_ = false;
   Owned<ArchiveKind> archive_;
 };
 
-// Goes over the tree twice, looking first and writing then, with the same rules.
+// Walks the tree twice with the same rules: first to check, then to write.
 class Packing {
  public:
   Packing(const Confined& root, const Path& path, const PackOptions& options)

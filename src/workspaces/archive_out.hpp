@@ -4,9 +4,8 @@
 
 namespace berth::workspaces {
 
-// What is done about a thing that must not leave: a pipe, a device, a file made of holes or, where
-// the root refuses those, with a second name, what lies too deep or on the kernel's own file
-// systems.
+// What to do about an entry that must not leave: a pipe, a device, a sparse file, a file with a
+// second name if the root refuses those, an entry that is too deep or on a kernel file system.
 enum class Unfit { refused, left_out };
 
 struct PackOptions {
@@ -28,13 +27,15 @@ struct Packed {
   std::vector<LeftOut> left_out;     // the first `named_max`
 };
 
-// Writes what a folder holds, or one file, as a tar (pax) with paths from that folder; names and
-// link targets to the byte, permission bits, times. Symbolic links go as links. Owners do not go:
-// their numbers mean nothing elsewhere. Drafts of transfers under way are no part of the tree.
+// Writes a folder's content, or one file, as a tar (pax) with paths relative to that folder, and
+// with exact names and link targets, permission bits and times. Symbolic links are written as
+// links. Owners are not written: their ids have no meaning elsewhere. Drafts of running transfers
+// are left out.
 //
-// A file with several names goes as several files. The tree is looked at before the first byte, so
-// that a refusal mostly comes before it too. A file that changes after that is a `conflict`, and
-// the sink has half an archive; of one that only grows goes what it had.
+// A file with several names is written as several files. The tree is checked before the first byte
+// is written, so a refusal usually comes before it too. A file that changes after that is a
+// `conflict`, and the sink has a partial archive. If a file only grows, its original length is
+// written.
 Result<Packed> archive_out(const Confined& root, std::string_view path, const ByteSink& sink,
                            const PackOptions& options = {});
 

@@ -63,7 +63,7 @@ TEST_F(ArchiveOutTest, ABigFileComesBackAsItWentOutInSmallPieces) {
       file.write(reinterpret_cast<const char*>(words.data()), block);
     }
   }
-  // The archive goes through a file, as it would through a socket.
+  // The archive passes through a file, as it would through a socket.
   std::uint64_t seen = 0;
   std::size_t piece_max = 0;
   {

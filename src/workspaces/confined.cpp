@@ -31,7 +31,7 @@ Result<Fd> open_folder(int folder, const std::string& way, Mounts mounts, std::s
   return std::move(found.at);
 }
 
-// A file under a name of its own, which is gone unless it was put in place.
+// A file under a temporary name, which is deleted unless it was put in place.
 class DraftFile {
  public:
   static Result<DraftFile> in(int folder, Mounts mounts, std::string_view shown) {
@@ -85,7 +85,8 @@ Result<std::uint64_t> fill(int fd, const ByteSource& source, std::string_view sh
   }
 }
 
-// One step of `make_folder`. Whoever makes the same folder at the same time is as good as we.
+// One step of `make_folder`. It does not matter if another process makes the same folder at the
+// same time.
 Result<Fd> make_one(int folder, const std::string& name, const Confined& root, const Look& look,
                     std::string_view shown) {
   const bool fresh = ::mkdirat(folder, name.c_str(), 0700) == 0;
@@ -111,7 +112,7 @@ Result<Fd> make_folder(const Confined& root, const Path& path, std::size_t count
   std::string way = ".";
   for (std::size_t i = 0; i < count; ++i) way += "/" + path.names()[i];
   const std::string shown = path.text();
-  // Mostly it is there.
+  // Usually it exists.
   Result<Fd> found = open_folder(root.root(), way, root.mounts(), shown);
   if (found || found.error().code != Errc::file_not_found) return found;
   BERTH_TRY(Fd folder, open_folder(root.root(), ".", root.mounts(), shown));
@@ -153,7 +154,7 @@ Result<FolderView> Confined::list(std::string_view text) const {
     }
     struct stat status{};
     const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
-    // What vanished since it was named is not there.
+    // It was removed since its name was read.
     if (::fstatat(names.folder(), name->c_str(), &status, flags) != 0) continue;
     FileView view = view_of(*name, status);
     if (view.type == FileType::symbolic_link) {

@@ -34,7 +34,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-// Gives the text in pieces of a few bytes.
+// Returns the text in pieces of a few bytes.
 ByteSource pieces(std::string text) {
   return [text = std::move(text), at = std::size_t{0}]() mutable -> Result<std::string_view> {
     const std::string_view piece = std::string_view{text}.substr(at, 7);
@@ -50,7 +50,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-// A tree, and beside it what nobody inside may reach.
+// A tree, and next to it files that must be unreachable from inside.
 class ConfinedTest : public testing::Test {
  protected:
   ConfinedTest() {
@@ -76,7 +76,7 @@ class ConfinedTest : public testing::Test {
   Result<std::uint64_t> write(const std::string& path, const std::string& text) const {
     return open().write_file(path, pieces(text), {});
   }
-  // What every way of using the path answers.
+  // Checks the result of every way to use the path.
   void expect_refused_everywhere(const std::string& path, std::string_view rule) const {
     const auto check = [&](std::string_view call, const auto& result) {
       ASSERT_FALSE(result.has_value()) << call << " " << path;
@@ -436,12 +436,12 @@ TEST_F(ConfinedTest, WhatIsDoneAsAUserIsDoneWithThatUsersRights) {
   ASSERT_EQ(::stat(in("theirs/new").c_str(), &status), 0);
   EXPECT_EQ(status.st_uid, user.uid);
   EXPECT_EQ(status.st_gid, user.gid);
-  // Afterwards we are ourselves again, also where it failed.
+  // Afterwards the process has its own ids again, even if the call failed.
   EXPECT_EQ(read("closed"), "roots own");
   EXPECT_TRUE(write("new", "x").has_value());
 }
 
-// The swap happens as often as the other side can, for as long as the reads take.
+// Swaps the two as often as possible while the reads run.
 class Swapping {
  public:
   Swapping(std::string a, std::string b)
@@ -475,7 +475,7 @@ TEST_F(ConfinedTest, AFileThatBecomesALinkMeanwhileIsReadOrRefused) {
       ASSERT_EQ(*text, "inside");
       ++reads;
     } else {
-      // A rename changes the time of change, which is a conflict in the middle of a read.
+      // A rename changes the ctime, which is a conflict in the middle of a read.
       ASSERT_TRUE(text.error().code == Errc::path_refused || text.error().code == Errc::conflict)
           << text.error().message;
       ++refusals;

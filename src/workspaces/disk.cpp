@@ -20,7 +20,7 @@ namespace berth::workspaces {
 namespace {
 
 constexpr std::string_view draft_prefix = ".berth-draft-";
-// Renames elsewhere in the tree may make the kernel ask for another try.
+// Renames elsewhere in the tree may make the kernel request a retry.
 constexpr int open_attempts_max = 64;
 
 constexpr long configfs_magic = 0x62656570;
@@ -32,7 +32,7 @@ constexpr long kernel_file_systems[] = {
     BINDERFS_SUPER_MAGIC, configfs_magic, mqueue_magic,
 };
 
-// Why the kernel would not, where that is a rule and not a fault.
+// The rule behind the kernel's refusal; empty if it is a failure.
 std::string_view rule_of(int error_number) {
   switch (error_number) {
     case ELOOP: return "leads through a symbolic link";
@@ -59,7 +59,7 @@ std::unexpected<Error> disk_failure(std::string_view action, std::string_view pa
   }
   if (const std::string_view rule = rule_of(error_number); !rule.empty()) return refuse(path, rule);
   auto failure = io_failure(action, "'" + escaped(path) + "'", error_number);
-  // EFBIG is how a limit on the size of files, set by whoever started us, says that it is reached.
+  // EFBIG means that a file size limit, set by our parent process, is reached.
   if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG) {
     failure.error().code = Errc::store_full;
     failure.error().remedy = "make room, or raise the disk limit of the environment";

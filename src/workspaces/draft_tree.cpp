@@ -38,7 +38,7 @@ Result<> DraftTree::put(const TarEntry& entry, TarReader& reader) {
   return refuse(entry.path, "is a device, a pipe or a socket");
 }
 
-// Sizes count as they are announced, so that holes are no cheaper than bytes.
+// Declared sizes count, so that holes cost as much as bytes.
 Result<> DraftTree::charge(const TarEntry& entry) {
   meter_.add_entry();
   if (++unpacked_.entries > limits_.entries_max) {
@@ -92,7 +92,7 @@ Result<Fd> DraftTree::folder_of(const Path& path, std::size_t count) {
   return folder;
 }
 
-// A later entry of the same name replaces the earlier one, as every tar has it; folders stay.
+// A later entry with the same name replaces the earlier one, as with every tar; folders remain.
 Result<> DraftTree::clear(int folder, const Path& path) const {
   if (::unlinkat(folder, path.name().c_str(), 0) == 0 || errno == ENOENT) return {};
   if (errno == EISDIR) return refuse(path.text(), "stands where the archive has a directory");
@@ -122,7 +122,7 @@ Result<> DraftTree::fill(int fd, const Path& path, const TarEntry& entry, TarRea
     end = std::max(end, offset + bytes.size());
     return write_at(fd, bytes, offset, path.text());
   }));
-  // A hole at the end.
+  // The file ends in a hole.
   if (end < entry.bytes && ::ftruncate(fd, static_cast<off_t>(entry.bytes)) != 0) {
     return disk_failure("write", path.text(), errno);
   }
@@ -134,8 +134,8 @@ Result<> DraftTree::put_directory(const Path& path, const TarEntry& entry) {
   return remember(path.text(), {.mode = kept_mode(entry), .modified = entry.modified});
 }
 
-// "../" may stand only in front, where it counts folders that are no links. Behind a name it could
-// leave through a link that leads up, however the text looks.
+// "../" is allowed only at the beginning, where it counts folders that are not links. After a name
+// it could leave through a link that leads up, whatever the text looks like.
 Result<> DraftTree::check_target(const Path& path, const std::string& target) const {
   const auto refused = [&](std::string_view rule) {
     return refuse(path.text(), rule, options_.link_remedy);
@@ -180,7 +180,7 @@ Result<> DraftTree::put_symbolic_link(const Path& path, const TarEntry& entry) {
   return {};
 }
 
-// The draft holds only what this archive made, so what is found there may be linked to.
+// The draft contains only what this archive made, so anything found there may be linked to.
 Result<> DraftTree::put_hard_link(const Path& path, const TarEntry& entry) {
   BERTH_TRY(const Path target, Path::parse(entry.target, limits_));
   if (target.is_root()) return refuse(entry.path, "is a hard link to nothing");
@@ -203,7 +203,7 @@ Result<> DraftTree::put_hard_link(const Path& path, const TarEntry& entry) {
 }
 
 Result<> DraftTree::finish() {
-  // The deepest first: a folder that is closed cannot be passed any more.
+  // The deepest first: a folder with its final mode may not be passable any more.
   for (const auto& [path, look] : looks_ | std::views::reverse) {
     const Fd at{open_beneath(folder_, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Mounts::refused)};
     if (!at) return disk_failure("open", path, errno);

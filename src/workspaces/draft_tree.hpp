@@ -7,20 +7,20 @@
 
 namespace berth::workspaces {
 
-// The content of an archive, written below a folder that holds nothing else. Whatever the order and
-// the names of its entries, each way starts at that folder's descriptor and follows no link.
+// The content of an archive, written below a folder that contains nothing else. Whatever the order
+// and names of its entries, each path starts at that folder's descriptor and follows no link.
 //
-// Folders stay open to their owner until `finish` gives them the look they should have: a
-// read-only folder could not be filled, and filling it would change its time.
+// Folders remain open to their owner until `finish` sets their final mode and time: a read-only
+// folder could not be filled, and filling it would change its time.
 class DraftTree {
  public:
-  // `depth` is how many folders lie between the root and where this tree will stand: so far up a
-  // link may lead. What is referred to must outlive the tree.
+  // `depth` is the number of folders between the root and the tree's final place: a link may lead
+  // up that far. The references must outlive the tree.
   DraftTree(int folder, std::size_t depth, const Limits& limits, const UnpackOptions& options,
             Meter& meter)
       : folder_(folder), depth_(depth), limits_(limits), options_(options), meter_(meter) {}
 
-  // Takes the content of a file from the reader.
+  // Reads a file's content from the reader.
   Result<> put(const TarEntry& entry, TarReader& reader);
   Result<> finish();
   const Unpacked& unpacked() const { return unpacked_; }

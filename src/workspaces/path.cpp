@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t quoted_bytes_max = 512;
 
-// C0, DEL and C1 (U+0080 to U+009F) is what a terminal takes for a command.
+// A terminal interprets C0, DEL and C1 (U+0080 to U+009F) as commands.
 bool is_misleading(std::string_view character) {
   const std::uint32_t point = code_point(character);
   return point < 0x20 || (point >= 0x7f && point < 0xa0) || is_unseen(point);

@@ -9,18 +9,19 @@
 
 namespace berth::workspaces {
 
-// A way down from a root, as names: relative, without "." and "..". One that exists was checked.
+// A path down from a root, as names: relative, without "." and "..". Every instance has been
+// checked.
 class Path {
  public:
-  // Empty text, "." and "./" are the root itself. Absolute paths, "..", NUL, names over 255 bytes
-  // and what is too long or too deep is refused, with the rule.
+  // Empty text, "." and "./" are the root itself. Refuses absolute paths, "..", NUL, names over 255
+  // bytes and paths that are too long or too deep, with the rule.
   static Result<Path> parse(std::string_view text, const Limits& limits);
 
   const std::vector<std::string>& names() const { return names_; }
   bool is_root() const { return names_.empty(); }
-  // The last name; not of the root.
+  // The last name; not for the root.
   const std::string& name() const { return names_.back(); }
-  // "a/b/c"; "." for the root, so that a system call takes it.
+  // "a/b/c"; "." for the root, as system calls expect.
   std::string text() const { return text_of(names_.size()); }
   std::string parent_text() const { return text_of(names_.size() - 1); }
 
@@ -32,11 +33,10 @@ class Path {
 
 constexpr std::size_t name_bytes_max = 255;
 
-// Names on their way into a sentence or a listing: what is no printable UTF-8, or is not seen, is
-// written \xNN, a backslash is doubled, so that two names never look the same and no terminal obeys
-// one.
+// A name for a message or a listing: bytes that are not printable UTF-8 or not visible become \xNN,
+// and a backslash is doubled. So two names never look the same, and none can control a terminal.
 std::string escaped(std::string_view name);
-// The name that was written so; what nobody writes so stays as it is.
+// The name from its escaped form; text that is not valid escaping is unchanged.
 std::string unescaped(std::string_view text);
 
 // "path 'a/b': is a device", as path_refused.

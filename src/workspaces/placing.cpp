@@ -11,7 +11,7 @@ namespace {
 
 enum class Pass { look, move };
 
-// A folder that is in both trees.
+// A folder that exists in both trees.
 struct Pair {
   Names draft;
   Fd target;
@@ -35,7 +35,7 @@ Result<> move(int from, const std::string& name, int to, mode_t mode, const std:
   }
   int error = rename(RENAME_NOREPLACE);
   if (error == EACCES) {
-    // To be moved, a folder must be writable itself, because its ".." changes.
+    // A folder must be writable itself to be moved, because its ".." changes.
     const Fd held{open_beneath(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Mounts::refused)};
     if (!held) return disk_failure("open", shown, errno);
     ::fchmod(held.get(), (mode & 0777) | S_IWUSR);
@@ -46,7 +46,7 @@ Result<> move(int from, const std::string& name, int to, mode_t mode, const std:
   return {};
 }
 
-// One walk over the folders that both trees have; what only the draft has is one step.
+// One walk over the folders that both trees have; a folder that only the draft has is one step.
 class Placing {
  public:
   Placing(const Confined& root, Pass pass) : root_(root), pass_(pass) {}
@@ -81,7 +81,8 @@ class Placing {
     if (theirs) {
       BERTH_DO(check_fits(mine, *theirs, shown));
       if (mine.is_directory()) {
-        // Its look is not needed, but its entries must go: it may be closed even to its owner.
+        // Its mode is not needed, but its entries must be moved: it may be closed even to its
+        // owner.
         ::chmod(path_of(mine.at.get()).c_str(), 0700);
         BERTH_TRY(Pair both, open_pair(mine.at.get(), theirs->at.get(), shown));
         pairs_.push_back(std::move(both));
@@ -102,7 +103,7 @@ class Placing {
     if (!S_ISDIR(there) && !S_ISREG(there) && !S_ISLNK(there)) {
       return refuse(shown, "is there and neither file nor link", "remove it first");
     }
-    // An overlay tells of one device for folders only.
+    // An overlay reports a single device for folders only.
     if (S_ISDIR(there) && theirs.status.st_dev != device_) {
       return refuse(shown, "lies on another file system");
     }

@@ -4,10 +4,9 @@
 
 namespace berth::workspaces {
 
-// Moves what a draft folder holds into a folder of the same file system, which may hold things
-// already: folders are joined and keep their look, files and links are replaced. Looks first
-// whether all of it fits (a file where a folder is, or the other way round, does not), and moves
-// nothing otherwise.
+// Moves a draft folder's content into a folder on the same file system, which may have content:
+// folders are merged and keep their mode and owner, files and links are replaced. First checks that
+// everything fits (a file in place of a folder, or the reverse, does not); otherwise moves nothing.
 Result<> place(int draft, int target, std::string_view shown, const Confined& root);
 
 }  // namespace berth::workspaces

@@ -12,7 +12,7 @@ namespace berth::workspaces {
 namespace {
 
 constexpr std::size_t piece_bytes = 256 << 10;
-constexpr std::uint64_t block_bytes = 512;  // the unit of st_blocks, whatever the file system
+constexpr std::uint64_t block_bytes = 512;  // the unit of st_blocks on every file system
 
 std::string_view noun_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
@@ -60,8 +60,8 @@ Result<> may_leave(const struct stat& status, std::string_view shown, const Limi
 Result<ReadableFile> ReadableFile::open(const Found& found, std::string_view shown,
                                         const Limits& limits, HardLinks links) {
   BERTH_DO(may_leave(found.status, shown, limits, links));
-  // The descriptor, not the name, is opened again: it is the very file that was looked at. Without
-  // O_NONBLOCK a lease that a program inside holds on it would make us wait.
+  // Reopens the descriptor, not the name, so it is exactly the file that was checked. Without
+  // O_NONBLOCK a file lease held by a program inside would make us wait.
   Fd file{::open(path_of(found.at.get()).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
   if (!file) return disk_failure("open", shown, errno);
   ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -71,7 +71,7 @@ Result<ReadableFile> ReadableFile::open(const Found& found, std::string_view sho
 Result<> ReadableFile::copy_to(const ByteSink& sink) const {
   std::vector<char> piece(std::min<std::uint64_t>(piece_bytes, bytes()));
   std::uint64_t offset = 0;
-  // Never a byte more than was announced, even to a sink that could take it.
+  // Never a byte more than announced, even if the sink could take it.
   while (offset < bytes()) {
     const std::size_t count = std::min<std::uint64_t>(piece.size(), bytes() - offset);
     const ssize_t got = ::pread(file_.get(), piece.data(), count, static_cast<off_t>(offset));
@@ -99,9 +99,9 @@ Result<std::string> ReadableFile::read_part(std::uint64_t offset, std::size_t co
   return part;
 }
 
-// A file that became larger counts as one that was appended to, as a log is: what was read of it
-// stays true. Times are as fine as the kernel's tick, so two changes of the same size within one
-// tick of each other may look like none.
+// A file that grew counts as appended to, like a log: what was read of it is still valid. Times
+// have the resolution of the kernel's tick, so two changes of the same size within one tick may go
+// unnoticed.
 Result<> ReadableFile::check_unchanged() const {
   struct stat now{};
   if (::fstat(file_.get(), &now) != 0) return disk_failure("look at", shown_, errno);

@@ -5,13 +5,13 @@
 
 namespace berth::workspaces {
 
-// What is done about a file with several names. refused: another name may lie outside the tree.
-// taken: its content leaves under each of them, for a root that is all its programs reach (that of
-// a sandbox), and for files of the one who copies them.
+// What to do about a file with several names. refused: another name may be outside the tree. taken:
+// its content is copied under each name. That is for a root that is all that its programs can reach
+// (a sandbox's), and for files that belong to the copying user.
 enum class HardLinks { refused, taken };
 
-// Whether a thing may leave its tree as a file: regular, under one name where others are refused,
-// and not made of holes. Refused with the rule otherwise.
+// Whether an entry may leave its tree as a file: regular, with one name if others are refused, and
+// not sparse. Otherwise refused, with the rule.
 Result<> may_leave(const struct stat& status, std::string_view shown, const Limits& limits,
                    HardLinks links = HardLinks::refused);
 
@@ -23,11 +23,11 @@ class ReadableFile {
 
   const struct stat& status() const { return status_; }
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(status_.st_size); }
-  // The whole content, exactly `bytes` of it: what a file that grows had when it was opened.
-  // `conflict` when the file changed otherwise meanwhile, which the sink learns only from that: it
-  // may have taken a mixture.
+  // The whole content, exactly `bytes` of it: if a file grows, what it had when it was opened.
+  // `conflict` if the file changed in another way meanwhile. Only that error shows the sink that it
+  // may have received a mixture.
   Result<> copy_to(const ByteSink& sink) const;
-  // So many bytes from an offset on, all of them within the file, in memory. `conflict` as above.
+  // `count` bytes from an offset on, all within the file, in memory. `conflict` as above.
   Result<std::string> read_part(std::uint64_t offset, std::size_t count) const;
 
  private:

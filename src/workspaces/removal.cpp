@@ -32,7 +32,7 @@ Result<Fd> open_folder_to_empty(int parent, const std::string& name, std::string
   return folder;
 }
 
-// Every folder below the top is moved up into the top before its content is looked at.
+// Every folder below the top is moved up into the top before its content is processed.
 class Removal {
  public:
   Removal(Fd top, std::string_view shown, const Limits& limits)
@@ -52,7 +52,7 @@ class Removal {
 
  private:
   std::unexpected<Error> failure(int error_number) const {
-    // Somebody put something new where all was gone.
+    // Another process created something in the emptied folder.
     if (error_number == ENOTEMPTY || error_number == EEXIST) {
       return fail(Errc::conflict, "path '" + escaped(shown_) + "': changed while it was removed",
                   "stop what writes there and repeat");
@@ -83,7 +83,7 @@ class Removal {
     return {};
   }
 
-  // Moving a folder changes its "..", for which it must be writable itself.
+  // Moving a folder changes its "..", so it must be writable itself.
   Result<> move_up(int folder, const std::string& name) {
     std::string fresh = prefix_ + "-" + std::to_string(++last_);
     int error_number = rename(folder, name, fresh);
@@ -105,7 +105,7 @@ class Removal {
   std::string_view shown_;
   std::uint64_t left_;
   std::string prefix_;
-  std::vector<std::string> waiting_;  // folders in the top that are still to be emptied
+  std::vector<std::string> waiting_;  // folders in the top that still have to be emptied
   std::uint64_t last_ = 0;
 };
 

@@ -7,12 +7,12 @@
 #include <string_view>
 #include <utility>
 
-// Bytes on their way in or out, a piece at a time. Who gives or takes them may block, and ends the
-// whole transfer by failing.
+// Bytes on their way in or out, a piece at a time. Sources and sinks may block, and an error from
+// one ends the whole transfer.
 namespace berth::workspaces {
 
 using ByteSink = std::function<Result<>(std::string_view)>;
-// The next bytes, good until the next call; empty at the end.
+// The next bytes, valid until the next call; empty at the end.
 using ByteSource = std::function<Result<std::string_view>()>;
 
 // Bytes that are all there, in one piece.
@@ -26,7 +26,7 @@ struct Progress {
 };
 using ProgressSink = std::function<void(const Progress&)>;
 
-// Counts, and says so now and then: a call for each file would cost more than some files do.
+// Counts, and reports now and then: a call for each file could cost more than the file.
 class Meter {
  public:
   explicit Meter(ProgressSink sink = {}) : sink_(std::move(sink)) {}

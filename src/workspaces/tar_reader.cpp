@@ -11,8 +11,8 @@
 namespace berth::workspaces {
 namespace {
 
-// Padding and headers of an archive, which are no content: a block in front of each entry, and as
-// much again for its long names.
+// Padding and headers, which are not content: a block in front of each entry, and as much again for
+// its long names.
 constexpr std::uint64_t overhead_per_entry = 4096;
 
 std::string text_or_empty(const char* text) {
@@ -71,8 +71,8 @@ Result<TarReader> TarReader::open(const ByteSource& source, const Limits& limits
   if (!archive) return fail(Errc::io_failed, "no memory for an archive reader");
   ::archive* raw = archive.get();
   ::archive_read_support_format_tar(raw);
-  // By name, because "all" includes filters that start a program to decompress. A warning here says
-  // that this one would too.
+  // By name, because "all" includes filters that start a program to decompress. A warning here
+  // means that this one would too.
   for (auto* const support :
        {&::archive_read_support_filter_gzip, &::archive_read_support_filter_zstd}) {
     if (support(raw) != ARCHIVE_OK) {
@@ -94,7 +94,7 @@ std::unexpected<Error> TarReader::failure() const {
               "send a tar, plain or compressed with gzip or zstd");
 }
 
-// A few bytes may decompress to more than any disk holds, also between the files.
+// A few bytes may decompress to more than any disk can hold, even between the files.
 Result<> TarReader::check_growth() const {
   const auto out = static_cast<std::uint64_t>(::archive_filter_bytes(archive_.get(), 0));
   if (out > limits_.bytes_max + limits_.entries_max * overhead_per_entry) {
@@ -114,7 +114,7 @@ Result<std::optional<TarEntry>> TarReader::next() {
   ::archive_entry* entry = nullptr;
   const int status = ::archive_read_next_header(archive_.get(), &entry);
   if (status == ARCHIVE_EOF) return std::nullopt;
-  // A warning is about a name that is no text in our locale: names are bytes here.
+  // A warning means that a name is not valid in our locale: names are bytes here.
   if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
   BERTH_DO(check_growth());
   return described(entry);

@@ -14,7 +14,7 @@ struct archive;
 
 namespace berth::workspaces {
 
-// One thing as an archive describes it. Nothing of it is checked.
+// One entry as an archive describes it. Nothing in it is checked.
 struct TarEntry {
   enum class Type { file, directory, symbolic_link, hard_link, other };
 
@@ -26,20 +26,20 @@ struct TarEntry {
   std::string target = {};  // of a link
 };
 
-// The entries of a tar, plain or compressed with gzip or zstd, as it comes in. No other format is
-// understood, and no outside program is ever started. What is no such tar is `unprocessable`;
-// one that grows too much while it is decompressed is `path_refused`.
+// The entries of a tar, plain or compressed with gzip or zstd, as it arrives. No other format is
+// supported, and no program is ever started. Anything else is `unprocessable`; a tar that grows too
+// much during decompression is `path_refused`.
 class TarReader {
  public:
   // The source must outlive the reader.
   static Result<TarReader> open(const ByteSource& source, const Limits& limits);
 
-  // Nothing at the end.
+  // Empty at the end.
   Result<std::optional<TarEntry>> next();
-  // The content of the entry that `next` returned; what it leaves out is a hole.
+  // The content of the entry that `next` returned; gaps are holes.
   using ContentSink = std::function<Result<>(std::uint64_t offset, std::string_view bytes)>;
   Result<> content(const ContentSink& sink);
-  // Reads what the archive left over, so that whoever sends it can finish.
+  // Reads what follows the archive, so that the sender can finish.
   Result<> drain();
 
  private:
@@ -48,7 +48,7 @@ class TarReader {
     static Raw none() { return nullptr; }
     static void dispose(Raw archive) noexcept;
   };
-  // What the call-back of libarchive works with; it stays where it is when the reader moves.
+  // The state of libarchive's callback; its address does not change when the reader moves.
   struct Feed {
     explicit Feed(const ByteSource& given) : source(given) {}
     const ByteSource& source;

@@ -25,7 +25,7 @@ Result<std::optional<Walk::Item>> Walk::next() {
     }
     BERTH_TRY(std::optional<Item> item, examine(frame, *std::move(name)));
     if (!item) continue;
-    // The folder is entered right away: its descriptor is at hand, and what comes next is its own.
+    // The folder is entered at once: its descriptor is available, and its content comes next.
     if (!item->refusal && item->found.is_directory()) BERTH_DO(enter(*item));
     return item;
   }

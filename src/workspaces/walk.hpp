@@ -7,25 +7,25 @@
 
 namespace berth::workspaces {
 
-// Everything below one folder, folders before their content, in the order of the file system. Each
-// step starts at the descriptor of the folder above, so a folder that is renamed away is still the
-// one that was entered, and a name that became a link is a link. The stack is a vector; what is
-// held at a time is one descriptor and one buffer for each folder on the way down.
+// Everything below one folder, folders before their content, in file-system order. Each step starts
+// at the parent folder's descriptor. So a folder that is renamed is still the one that was entered,
+// and a name that became a link is a link. The stack is a vector; it holds one descriptor and one
+// buffer for each folder on the way down.
 class Walk {
  public:
   struct Item {
     std::string path;  // from the start of the walk
     std::string name;
-    int folder = -1;   // the open folder it lies in, good until the next call
-    Found found = {};  // nothing when it was refused
+    int folder = -1;   // the open folder that contains it, valid until the next call
+    Found found = {};  // empty if it was refused
     std::optional<Error> refusal = {};
   };
 
   // `shown` is how the caller knows the folder.
   static Result<Walk> from(int folder, std::string_view shown, Mounts mounts, Limits limits);
 
-  // Nothing at the end. Fails when the tree has too many entries. What vanished meanwhile is left
-  // out; what may not be looked at or is too deep is an item with its refusal.
+  // Empty at the end. Fails if the tree has too many entries. Entries that disappeared meanwhile
+  // are left out. An entry that may not be accessed or is too deep is an item with its refusal.
   Result<std::optional<Item>> next();
 
  private:

@@ -23,7 +23,7 @@ class WalkTest : public testing::Test {
     const Fd top{::open(folder_.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
     return Walk::from(top.get(), ".", Mounts::refused, limits);
   }
-  // The paths in the order they came, those that were refused with a '!'.
+  // The paths in the order in which they came; refused ones have a '!'.
   static Result<std::vector<std::string>> paths(Walk walk) {
     std::vector<std::string> out;
     while (true) {
@@ -98,7 +98,7 @@ TEST_F(WalkTest, AFolderThatMovesAwayMeanwhileIsStillTheOneThatWasEntered) {
     ASSERT_TRUE(item.has_value()) << item.error().message;
     if (!*item) break;
     found.insert((*item)->path);
-    // As soon as "b" is entered, a link to another place stands where it was.
+    // As soon as "b" is entered, a link to another place replaces it.
     if ((*item)->path == "a/b") {
       fs::rename(folder_.file("a/b"), folder_.file("moved"));
       fs::create_directory_symlink(elsewhere.path(), folder_.file("a/b"));

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-// Whatever is unpacked stays in its folder and leaves no draft, and what could be unpacked can be
+// Whatever is unpacked remains in its folder and leaves no draft, and what was unpacked can be
 // packed again.
 namespace berth::workspaces {
 namespace {
@@ -26,7 +26,7 @@ Limits small() {
           .growth_free_bytes = 1 << 20};
 }
 
-// A folder with a root in it and a file beside that root, which must never change.
+// A folder with a root in it, and next to it a file that must never change.
 class Place {
  public:
   Place() {
