@@ -14,7 +14,7 @@
 namespace berth::plugins {
 namespace {
 
-// Whether one of the two lies in the other, or they are the same.
+// Whether the paths are equal or one contains the other.
 bool overlap(const std::string& one, const std::string& other) {
   return (one + "/").starts_with(other + "/") || (other + "/").starts_with(one + "/");
 }
@@ -29,12 +29,12 @@ std::optional<uid_t> owner_of(const HostConfig& config, const std::string& folde
   return is_in_range(config, found.st_uid) ? std::optional{found.st_uid} : std::nullopt;
 }
 
-// A folder that belongs to the worker, and that no other user enters.
+// A folder owned by the worker that no other user can enter.
 Result<> make_own_folder(const std::string& folder, const std::optional<WorkerUser>& user) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return io_failure("make", folder, errno);
   }
-  // Not through a link: the folder around it is the plugin's to write.
+  // lchown, because the plugin can write to the parent folder and could plant a link.
   if (user && ::lchown(folder.c_str(), user->uid, user->gid) != 0) {
     return io_failure("hand over", folder, errno);
   }

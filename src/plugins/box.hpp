@@ -10,24 +10,24 @@
 
 namespace berth::plugins {
 
-// The folder that is a plugin's own, and is kept from one worker to the next.
+// The plugin's own folder, which is kept from one worker to the next.
 std::string files_folder_of(const HostConfig& config, const core::PluginId& id);
-// Where its files are on their way to and from sandboxes.
+// Holds the plugin's files on their way to and from sandboxes.
 std::string exchange_folder_of(const HostConfig& config, const core::PluginId& id);
 
-// The user that owns the plugin's folder, where it has one. Its files stay its own.
+// The user that owns the plugin's folder, if it exists. A plugin keeps its user.
 std::optional<WorkerUser> former_user(const HostConfig& config, const core::PluginId& id);
-// Users that own the folder of some plugin, running or not.
+// Users that own a plugin's folder, whether the plugin is running or not.
 std::set<uid_t> users_of_folders(const HostConfig& config);
 
-// What the worker of a plugin may see. Makes the folders that are its own.
+// What a plugin's worker can see. Creates the worker's own folders.
 Result<keeper::PluginBox> box_of(const HostConfig& config, const InstalledPlugin& plugin,
                                  const std::optional<WorkerUser>& user,
                                  const WorkerCommand& command);
-// What a program sees that only prints a manifest: the package, and no network.
+// What a program that only prints a manifest can see: the package, and no network.
 keeper::PluginBox reading_box(const WorkerCommand& command, const Package& package);
 
-// What the keeper reports about the box that it made; fails with its reason where it made none.
+// The keeper's report about the box it made. Fails with the keeper's reason if it made none.
 Task<keeper::BoxArrivals> read_box_report(asio::any_io_executor executor, Fd report,
                                           std::chrono::milliseconds deadline);
 

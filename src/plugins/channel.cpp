@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t read_bytes = std::size_t{256} << 10;
 constexpr std::size_t excerpt_bytes = 200;
-// A small line of many small values becomes some twenty times as large in memory; longer lines are
-// parsed within a bound.
+// A small line of many small values grows about twentyfold in memory. Longer lines are parsed
+// within a limit.
 constexpr std::size_t unbounded_parse_max = std::size_t{1} << 20;
 
 class BoundedMemory final : public bj::memory_resource {
@@ -68,7 +68,7 @@ std::string number_text(std::size_t number) {
 
 }  // namespace
 
-// Lives in the frame of call(): whoever settles it is on the same thread.
+// Lives in the frame of call(), and is settled on the same thread.
 struct Channel::Pending {
   Pending(Channel& owner, std::uint64_t number, Moment until)
       : channel(owner), id(number), deadline(until), settled(owner.executor_) {
@@ -254,7 +254,7 @@ Task<> Channel::serve(Request request) {
 }
 
 void Channel::settle(const bj::value& id, Reply reply) {
-  // Late answers, and answers to nothing, come this way too.
+  // Late responses and responses to unknown ids arrive here too.
   const auto number = id.is_int64() && id.get_int64() > 0
                           ? static_cast<std::uint64_t>(id.get_int64())
                           : std::uint64_t{0};
@@ -320,7 +320,7 @@ void Channel::expect_until(Moment deadline) {
   }
 }
 
-// Goes on until an alarm finds no open call, so that calls in a row share one.
+// Runs until an alarm finds no open call, so that consecutive calls share one task.
 Task<> Channel::watch_deadlines() {
   Result<> waited;
   while (waited && !closed_ && !pending_.empty()) {
@@ -350,11 +350,11 @@ bool Channel::notify(std::string_view method, const bj::value& params,
 bool Channel::send(std::string line) {
   if (closed_ || queued_bytes_ + line.size() > limits_.queue_out_max) return false;
   std::size_t sent = 0;
-  // Most lines fit into the pipe at once, and then nobody has to be woken for them.
+  // Most lines fit into the pipe at once, so no writer task has to be woken.
   if (queue_.empty()) {
     const ssize_t written = ::write(out_.native_handle(), line.data(), line.size());
     if (written > 0) sent = static_cast<std::size_t>(written);
-    if (written < 0 && errno == EPIPE) return true;  // its end says the rest
+    if (written < 0 && errno == EPIPE) return true;  // the worker's exit reports the rest
     if (sent == line.size()) return true;
     sent_of_first_ = sent;
   }

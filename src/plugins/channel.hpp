@@ -24,23 +24,24 @@ namespace berth::plugins {
 
 struct ChannelLimits {
   std::size_t line_in_max = std::size_t{128} << 20;   // dropped; twice as long ends the channel
-  std::size_t line_out_max = std::size_t{16} << 20;   // Node dies of a line of about 48 MiB
-  std::size_t queue_out_max = std::size_t{64} << 20;  // of a worker that does not read
+  std::size_t line_out_max = std::size_t{16} << 20;   // Node crashes on a line of about 48 MiB
+  std::size_t queue_out_max = std::size_t{64} << 20;  // for a worker that does not read
   std::size_t depth_max = 64;
-  std::size_t calls_max = 4096;                         // ours, in flight
-  std::size_t requests_max = 256;                       // the worker's, in flight; more are refused
-  std::uint64_t notifications_per_second_max = 20'000;  // that nobody wants; more end the channel
-  std::uint64_t garbage_lines_max = 100'000;            // no JSON-RPC; more end the channel
+  std::size_t calls_max = 4096;                         // our calls in flight
+  std::size_t requests_max = 256;                       // the worker's requests in flight; more are
+                                                        // refused
+  std::uint64_t notifications_per_second_max = 20'000;  // unwanted ones; more end the channel
+  std::uint64_t garbage_lines_max = 100'000;            // not JSON-RPC; more end the channel
 };
 
-// Why a call has no result. `refused` is the worker's own word, and the code its own number.
+// Why a call has no result. `refused` carries the worker's own message and code.
 struct CallFailure {
   enum class Cause { refused, timed_out, gone, too_large, busy };
   Cause cause = Cause::refused;
   std::int64_t code = 0;
   std::string message = {};
 };
-// plugin_call_failed, plugin_unavailable when the worker is gone. `subject` names the call.
+// plugin_call_failed, or plugin_unavailable when the worker has ended. `subject` names the call.
 Error to_error(const CallFailure& failure, std::string_view subject);
 
 using CallResult = std::expected<bj::value, CallFailure>;
@@ -50,15 +51,17 @@ struct CallOptions {
   std::optional<bj::object> invocation = {};  // `paperclipInvocation`
 };
 
-// What the other side asks and tells. Called on the loop; must outlive the channel's run().
+// Handles the worker's requests and notifications. Called on the loop; must outlive the channel's
+// run().
 class Peer {
  public:
   virtual ~Peer() = default;
-  // Awaited beside everything else; answers go out in any order.
+  // Runs concurrently with everything else; responses are sent in any order.
   virtual asio::awaitable<Reply> answer(Request request) = 0;
-  // Whether it was of use: what is not counts against the flood limit. Must not block.
+  // Returns whether the notification was useful; useless ones count against the flood limit. Must
+  // not block.
   virtual bool hear(Notification notification) = 0;
-  // A line that is no message: for the log. Rate-limited by the channel.
+  // Logs a line that is not a message. Rate-limited by the channel.
   virtual void unread(std::string_view why, std::string_view start_of_line) = 0;
 };
 
@@ -71,13 +74,14 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
   ~Channel();
 
-  // Reads until the other side closes or breaks a limit; the reason is the error's message
-  // (`plugin_protocol`) and that of all open calls. A plain end is success, and open calls wait for
-  // close(), because whoever knows how the worker ended can say more.
+  // Reads until the other side closes or breaks a limit. The reason becomes the error message
+  // (`plugin_protocol`) of run() and of all open calls. After a plain end, open calls wait for
+  // close(), because its caller knows how the worker ended.
   Task<> run();
   // Ends run(), and every open call with `gone` and this message.
   void close(std::string why);
-  // Ends what still answers requests; after run() has returned, before the channel goes.
+  // Ends the tasks that still answer requests. Call it after run() has returned and before the
+  // channel is destroyed.
   Task<> drain();
 
   asio::awaitable<CallResult> call(std::string method, bj::value params, CallOptions options = {});
@@ -110,12 +114,12 @@ class Channel {
   Peer& peer_;
   ChannelLimits limits_;
   bj::parser parser_;
-  std::string line_;         // the beginning of a line whose end is still to come
-  std::size_t skipped_ = 0;  // bytes of a line that is too long; 0: none is
+  std::string line_;         // the beginning of an incomplete line
+  std::size_t skipped_ = 0;  // bytes skipped of a line that is too long; 0: none
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, Pending*> pending_;
-  // One alarm for the deadlines of all calls: most calls are answered long before, and none of them
-  // has to set a timer of the kernel for that.
+  // One alarm for the deadlines of all calls. Most calls are answered long before, so none of them
+  // sets a kernel timer.
   Event alarm_;
   Moment alarm_at_ = Moment::max();
   bool watching_deadlines_ = false;

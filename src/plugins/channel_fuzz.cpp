@@ -25,7 +25,7 @@ class Deaf final : public Peer {
 };
 
 Task<> read_all(Channel& channel) {
-  co_await channel.run();  // how it ends is its own affair; that it does is the point
+  co_await channel.run();  // it may end in any way, but it must end
   channel.close("it has said all");
   co_return Result<>{};
 }
@@ -38,7 +38,7 @@ Task<> ask(Channel& channel, bool& answered) {
 
 }  // namespace
 
-// Whatever a worker writes, the channel ends with it, and every open call has an answer.
+// Whatever a worker writes, the channel ends, and every open call gets a response.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   std::signal(SIGPIPE, SIG_IGN);
   std::array<int, 2> in{};

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the channel tells, kept; requests are answered by the test's own function.
+// Records what the channel reports; requests are answered by the test's own function.
 class Recorder : public Peer {
  public:
   asio::awaitable<Reply> answer(Request request) override {
@@ -67,7 +67,7 @@ class ChannelTest : public ::testing::Test {
     loop_.run_for(10s);
   }
 
-  // Until the condition holds; a test that waits for what never comes fails by it.
+  // Runs until the condition holds; fails the test if it never does.
   bool run_until(const std::function<bool()>& holds) {
     const auto end = std::chrono::steady_clock::now() + 20s;
     loop_.restart();
@@ -85,7 +85,7 @@ class ChannelTest : public ::testing::Test {
         text.remove_prefix(static_cast<std::size_t>(sent));
         continue;
       }
-      if (ended_ || errno == EPIPE) return;  // the channel has given up, as it may
+      if (ended_ || errno == EPIPE) return;  // the channel has given up, which is allowed
       loop_.restart();
       loop_.poll();
     }
@@ -152,7 +152,7 @@ TEST_F(ChannelTest, ARequestIsAnsweredWhileOurOwnCallIsOpen) {
   peer_.on_request = [](const Request& request) { return Reply{request.params}; };
   const auto mine = call("initialize");
   const bj::object sent = next_message();
-  // The same id in the other direction is another conversation.
+  // The same id in the other direction belongs to another call.
   say(R"({"jsonrpc":"2.0","id":1,"method":"state.get","params":{"stateKey":"x"}})"
       "\n");
   const bj::object reply = next_message();

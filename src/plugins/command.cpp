@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the host's variables, those that every plugin with environment drivers sees.
+// The host variables that every plugin with environment drivers sees.
 constexpr auto driver_variables =
     std::to_array<const char*>({"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY",
                                 "GEMINI_API_KEY", "OPENROUTER_API_KEY", "KUBERNETES_SERVICE_HOST",
                                 "KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS"});
 
-// A provider's credential, for the package that is known to be that provider's own.
+// A provider's credential, for the package that is known to belong to that provider.
 struct Credential {
   const char* package;
   const char* driver_key;
@@ -55,13 +55,13 @@ bool is_inside(const fs::path& file, const fs::path& folder) {
 
 constexpr std::string_view modules = "/node_modules/";
 
-// npm puts what a package depends on beside it.
+// npm puts a package's dependencies beside it.
 std::string with_its_modules(const std::string& folder) {
   const std::size_t at = (folder + "/").find(modules);
   return at == std::string::npos ? folder : folder.substr(0, at + modules.size() - 1);
 }
 
-// Of a script the program in its first line, and with `env` the one that it finds.
+// The program in a script's first line, or with `env` the program that it finds.
 std::optional<std::string> interpreter_of(const std::string& file, const std::string& path) {
   std::ifstream in{file, std::ios::binary};
   std::array<char, 256> start{};
@@ -79,7 +79,7 @@ std::optional<std::string> interpreter_of(const std::string& file, const std::st
   if (!program.ends_with("/env")) return std::string{program};
   std::string_view name = next_word();
   while (name.starts_with('-')) name = next_word();
-  // Inside a box the folders of /usr are the only ones of PATH, unless another is needed.
+  // Inside a box, PATH holds only the folders of /usr, unless another one is needed.
   const auto of_the_system = find_program("/usr/local/bin:/usr/bin:/bin", std::string{name});
   return of_the_system ? of_the_system : find_program(path, std::string{name});
 }
@@ -148,7 +148,7 @@ std::map<std::string, std::string> worker_environment(const Manifest& manifest,
       if (trusted && its_own) pass(one.variable);
     }
   }
-  // These last, so that nothing that is passed through can replace them.
+  // Set last, so that no passed-through variable can replace them.
   out["PATH"] = value_or(host, "PATH", "");
   out["NODE_PATH"] = value_or(host, "NODE_PATH", "");
   out["NODE_ENV"] = value_or(host, "NODE_ENV", "production");

@@ -37,7 +37,7 @@ Result<FolderUse> measure_folder(const std::string& path, const FolderUse& most)
     const int fd = opened >= 0 || errno != EPERM
                        ? opened
                        : ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    // Removed or replaced meanwhile: the next look counts what is there then.
+    // Removed or replaced meanwhile: the next measurement counts its replacement.
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) continue;
     if (fd < 0) return io_failure("read", folder, errno);
     const std::unique_ptr<DIR, Close> entries{::fdopendir(fd)};

@@ -13,12 +13,12 @@ struct FolderUse {
   std::int64_t files = 0;
 };
 
-// What is in a folder, with all below it. Links are counted and not followed. Stops when it is over
-// `most`, of which 0 is without a limit. What cannot be read is an error: nobody hides files in it.
-// Blocks.
+// The use of a folder and everything below it. Links are counted and not followed. Stops when it
+// exceeds `most`, where 0 means no limit. An unreadable entry is an error, so that files cannot be
+// hidden in it. Blocks.
 Result<FolderUse> measure_folder(const std::string& path, const FolderUse& most);
 
-// Why a plugin may not go on with this; nothing: it may.
+// Why the plugin must be stopped; nothing if it may continue.
 std::optional<std::string> why_too_much(const Result<FolderUse>& use, const FolderUse& most);
 
 }  // namespace berth::plugins

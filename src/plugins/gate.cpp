@@ -14,7 +14,7 @@ struct Method {
   std::string_view name;
   std::string_view capability;  // empty: none is needed
 };
-// Everything that the protocol lets a worker ask for.
+// Every method that the protocol lets a worker request.
 constexpr auto gated_methods = std::to_array<Method>({
     {"config.get", ""},
     {"localFolders.declarations", ""},
@@ -126,7 +126,7 @@ const bj::object& request_params(const Request& request) {
   return request.params.is_object() ? request.params.get_object() : none;
 }
 
-// The one company that the params name, or that there is a company without a name.
+// The one company that the params name, or that they name a company without an id.
 struct Named {
   std::optional<std::string> company = {};
   bool nameless = false;

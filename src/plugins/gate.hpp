@@ -10,16 +10,16 @@
 #include <string>
 #include <string_view>
 
-// What a worker may ask of the host, and for which company. Pure.
+// What a worker may request from the host, and for which company. Pure.
 namespace berth::plugins {
 
-// Under which call of ours a worker asks.
+// The call of ours under which a worker sends a request.
 struct InvocationContext {
   std::optional<std::string> company = {};
   bool valid = true;  // false: it named an invocation that is not open, or none while some are
 };
 
-// What is known about the invocations of one worker.
+// The open invocations of one worker.
 struct OpenInvocations {
   std::map<std::string, std::string> companies = {};  // by invocation id
   std::set<std::string> configured = {};              // companies that have a config of the plugin
@@ -27,8 +27,8 @@ struct OpenInvocations {
 
 InvocationContext context_of(const Request& request, const OpenInvocations& open);
 
-// The company for which the request is served, if any; -32601 for a name that nobody knows, -32001
-// without the capability, -32005 when it asks for what is not the context's.
+// The company for which the request is served, if any. Fails with -32601 for an unknown method,
+// -32001 without the capability, and -32005 for a request outside the context.
 std::expected<std::optional<std::string>, RpcError> admit(const Request& request,
                                                           const Manifest& manifest,
                                                           const InvocationContext& context);

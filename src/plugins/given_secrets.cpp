@@ -12,8 +12,8 @@ struct GivenSecrets::Hold::Value {
   Value(Secret its_secret, const Clock& its_clock)
       : secret(std::move(its_secret)), clock(its_clock), used_at(its_clock.steady()) {}
 
-  // Each value has a set of its own, made when the first text needs it: every run brings a token
-  // of its own, and a set of all values would be made anew for each.
+  // Each value has its own set, built when the first text needs it. Every run brings a new token,
+  // and one set of all values would be rebuilt for each.
   const core::RedactionSet& patterns() {
     if (!set) set.emplace(std::span{&secret, 1});
     return *set;
@@ -120,7 +120,7 @@ std::string GivenSecrets::Stream::push(std::string_view chunk) {
   return out;
 }
 
-// What one has withheld goes through those behind it.
+// Text that one link held back passes through the links after it.
 std::string GivenSecrets::Stream::flush() {
   std::string out;
   for (const std::unique_ptr<Link>& link : links_) {

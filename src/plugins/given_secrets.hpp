@@ -13,14 +13,14 @@
 
 namespace berth::plugins {
 
-// The secret values that a worker was given. Whatever the worker says is cleaned of all of them
-// before it is stored, logged or shown: one worker serves all companies, so a line of one call may
-// hold the value of another. One thread.
+// The secret values that a worker was given. They are removed from everything the worker writes
+// before it is stored, logged or shown. One worker serves all companies, so a line of one call may
+// contain another call's value. One thread.
 class GivenSecrets {
  public:
   struct Limits {
-    // After the last call that had the value: what a worker writes to stderr arrives late, and
-    // clients inside the worker keep what they were given.
+    // Starts after the last call that had the value: stderr arrives late, and clients inside the
+    // worker keep what they were given.
     std::chrono::milliseconds remembered_for = std::chrono::hours{1};
     std::size_t remembered_max = 200;
     std::size_t remembered_bytes_max = std::size_t{64} << 10;
@@ -51,16 +51,16 @@ class GivenSecrets {
 
   Hold hold(std::span<const Secret> values);
 
-  // One stream of what a command prints, which comes in chunks: however a value is cut, it is
-  // hidden. A value that the worker is given while the stream runs is hidden from then on, and one
-  // that is forgotten meanwhile stays hidden.
+  // One output stream of a command, which arrives in chunks: a value is hidden however it is split.
+  // A value that the worker is given while the stream runs is hidden from then on. One that is
+  // forgotten meanwhile remains hidden.
   class Stream {
    public:
     explicit Stream(GivenSecrets& given);
     Stream(Stream&& other) noexcept;
     ~Stream();
 
-    // What may leave now.
+    // The part that can be released now.
     std::string push(std::string_view chunk);
     std::string flush();
 
@@ -69,14 +69,14 @@ class GivenSecrets {
     void follow();
 
     GivenSecrets* given_;
-    std::vector<std::unique_ptr<Link>> links_;  // as the values: the longest first
+    std::vector<std::unique_ptr<Link>> links_;  // like the values: the longest first
   };
 
   // A whole text.
   std::string clean(std::string_view text);
-  // The beginning of a longer text: an end that may be the first half of a value is left out.
+  // The beginning of a longer text: an end that may be the first part of a value is left out.
   std::string clean_beginning(std::string_view text);
-  // Every text in it, and every key.
+  // Cleans every string and every key.
   bj::value clean_json(const bj::value& value);
 
  private:
@@ -85,7 +85,7 @@ class GivenSecrets {
 
   const Clock& clock_;
   Limits limits_;
-  // The longest first: a value that holds another one is hidden as a whole.
+  // The longest first: a value that contains another one is hidden as a whole.
   std::vector<std::shared_ptr<Hold::Value>> values_;
 };
 

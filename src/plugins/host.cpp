@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto look_every = 2s;
-// What any plugin may hold of a disk that is full.
+// What any plugin may keep on a full disk.
 constexpr std::int64_t spared_bytes = std::int64_t{16} << 20;
 
 std::unexpected<Error> not_found(const std::string& what) {
@@ -48,7 +48,7 @@ std::shared_ptr<Supervisor> Host::find(const core::PluginId& id) const {
   return found == plugins_.end() ? nullptr : *found;
 }
 
-// The user that the plugin had before, who owns its files; else the lowest that no plugin has.
+// The plugin's former user, which owns its files; else the lowest user that no plugin has.
 Result<std::optional<WorkerUser>> Host::choose_user(const core::PluginId& id) const {
   if (::geteuid() != 0) return std::optional<WorkerUser>{};
   const auto is_taken = [&](uid_t uid) {
@@ -111,8 +111,8 @@ Task<> Host::close() {
   co_return outcome;
 }
 
-// A folder is on the disk of the home. A limit of the disk itself would be better, but no file
-// system of Debian has one for a folder without being told at its making.
+// The folders are on the disk of the home folder. A file system quota would be better, but no
+// Debian file system limits a folder unless it was created with that option.
 Task<> Host::watch_folders() {
   const struct Over {
     std::shared_ptr<bool> flag;
@@ -136,7 +136,7 @@ Task<> Host::look_at_folders() {
   for (const std::shared_ptr<Supervisor>& plugin : now) {
     if (!plugin->is_running()) continue;
     const std::string folder = files_folder_of(config_, plugin->plugin().id);
-    // On a disk that is down to its reserve, who holds much of it goes.
+    // On a disk that is down to its reserve, plugins that hold much of it are stopped.
     FolderUse most = config_.files_max;
     if (is_full) most.bytes = std::min(most.bytes > 0 ? most.bytes : spared_bytes, spared_bytes);
     const Result<FolderUse> use =
@@ -195,7 +195,7 @@ Task<bj::object> Host::health(core::PluginId id) {
   PluginCall asked{.method = "health"};
   CallResult answer = co_await call(std::move(id), std::move(asked));
   if (!answer) {
-    // A worker that has no word of its own about it is well as long as it answers at all.
+    // A worker that does not implement the health check is healthy as long as it answers.
     const bool silent = answer.error().code == rpc_code::not_implemented ||
                         answer.error().code == rpc_code::method_not_found;
     if (silent) co_return bj::object{{"status", "ok"}};

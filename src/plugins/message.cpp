@@ -5,9 +5,10 @@
 namespace berth::plugins {
 namespace {
 
-constexpr std::string_view separator_start = "\xE2\x80";  // of U+2028 and U+2029, among others
+constexpr std::string_view separator_start = "\xE2\x80";  // prefix of U+2028 and U+2029, among
+                                                          // others
 
-// Only strings can hold them, and there an escape says the same.
+// Only strings can contain them, and there an escape is equivalent.
 std::string without_separators(std::string line) {
   if (line.find(separator_start) == std::string::npos) return line;
   std::string out;
@@ -63,8 +64,8 @@ std::optional<std::string> invocation_of(const bj::object& message) {
   return std::string{text_of(*id)};
 }
 
-// Plugins choose their codes freely, also as fractions; what is no number at all is an error of
-// theirs.
+// Plugins choose their codes freely, even as fractions. A code that is not a number is the plugin's
+// error.
 RpcError error_of(const bj::value& error) {
   RpcError out{.code = rpc_code::worker_error, .message = "the worker gave no reason"};
   const bj::object* object = error.if_object();

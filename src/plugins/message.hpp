@@ -9,7 +9,7 @@
 #include <string_view>
 #include <variant>
 
-// The envelopes of JSON-RPC 2.0 as plugins speak it.
+// The JSON-RPC 2.0 envelopes that plugins use.
 namespace berth::plugins {
 
 namespace rpc_code {
@@ -55,10 +55,11 @@ struct NoMessage {
 
 using Message = std::variant<Response, Request, Notification, NoMessage>;
 
-// In the order of the protocol: a response, a request, a notification, else nothing of these.
+// Checked in the protocol's order: a response, a request, a notification, else none of these.
 Message classify(bj::object message);
 
-// One line with its '\n'. U+2028 and U+2029 are escaped: some readers of lines end one there.
+// One line with its '\n'. U+2028 and U+2029 are escaped, because some line readers end a line
+// there.
 std::string request_line(std::uint64_t id, std::string_view method, const bj::value& params,
                          const std::optional<bj::object>& invocation);
 std::string notification_line(std::string_view method, const bj::value& params,

@@ -11,8 +11,8 @@
 
 namespace berth::plugins {
 
-// For whom a worker asks. It was checked before the question comes here: the plugin has the
-// capability, and the company is the one of the call under which the worker works.
+// Whom a worker's request is for. Already checked: the plugin has the capability, and the company
+// is that of the call under which the worker works.
 struct RequestScope {
   core::PluginId plugin_id;
   std::string plugin_key = {};
@@ -21,13 +21,13 @@ struct RequestScope {
 
 BOOST_DEFINE_ENUM_CLASS(LogLevel, debug, info, warn, error)
 
-// One line of a plugin: of its `log` notification, of its stderr, or of what it printed by mistake.
+// One log line of a plugin: from its `log` notification, its stderr, or stray output on stdout.
 struct PluginLogLine {
   LogLevel level = LogLevel::info;
   std::string source = "worker";  // worker, stderr, stdout, host
   std::string message = {};
   bj::object meta = {};
-  // Of the call to which the line belongs. Absent: of none, so no company may read it.
+  // The company of the line's call. Absent: no call, so no company may read it.
   std::optional<core::CompanyId> company_id = {};
 };
 
@@ -36,11 +36,11 @@ struct CompanyConfig {
   bj::object config = {};  // secret references, never values
 };
 
-// Of the process; the row of the plugin follows it.
+// State of the process; the plugin's row follows it.
 BOOST_DEFINE_ENUM_CLASS(WorkerState, stopped, starting, running, backing_off, stopping, error)
 
-// Why a worker is in its state. The sentence is the host's own, so that every company may read it;
-// what the worker said, cleaned of the secrets that it was given, is for instance administrators.
+// Why a worker is in its state. The host writes the sentence itself, so every company may read it.
+// The worker's own text, cleaned of the secrets it was given, is for instance administrators.
 struct StateReason {
   std::string sentence = {};
   std::string worker_said = {};
@@ -55,9 +55,9 @@ class HostServices {
  public:
   virtual ~HostServices() = default;
 
-  // Whether there is an answer at all; where not, the worker gets -32601 at once.
+  // Whether the method exists; if not, the worker gets -32601 at once.
   virtual bool has(std::string_view method) const = 0;
-  // An error becomes -32603 with its message; `forbidden` -32005.
+  // An error becomes -32603 with its message; `forbidden` becomes -32005.
   virtual Task<bj::value> answer(RequestScope scope, std::string method, bj::object params) = 0;
 
   // The stored configs of the plugin, ordered by company: sent to each new worker.
@@ -65,7 +65,7 @@ class HostServices {
 
   // Rate-limited by the caller. Must not block.
   virtual void log(const core::PluginId& plugin, PluginLogLine line) = 0;
-  // Called at each change, in order. `error` is final until somebody starts the plugin again.
+  // Called at each change, in order. `error` is final until the plugin is started again.
   virtual void state_changed(const core::PluginId& plugin, WorkerState state,
                              StateReason reason) = 0;
 };

@@ -23,7 +23,7 @@ Result<Pipe> make_pipe() {
   return Pipe{Fd{ends[0]}, Fd{ends[1]}};
 }
 
-// Both ends of the channel on which the keeper reports. It says which packet is one.
+// Both ends of the channel on which the keeper reports. It preserves packet boundaries.
 Result<Pipe> make_report_channel() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {

@@ -30,20 +30,20 @@ CallResult refused(CallFailure::Cause cause, std::string why) {
   return std::unexpected(CallFailure{cause, rpc_code::worker_unavailable, std::move(why)});
 }
 
-// For whom a call is: the worker may then ask for things of that company.
+// The company that a call is for: the worker may then request that company's data.
 std::optional<std::string> company_of(const bj::object& params) {
   std::optional<std::string> company = text_at(params, "companyId");
   if (company && company->find_first_not_of(" \t") == std::string::npos) return std::nullopt;
   return company;
 }
 
-// Whose params are stored for people to read.
+// Methods whose params are stored for users to read.
 bool is_told_to_people(std::string_view method) {
   return method == "log" || method == "metrics.write" || method == "activity.log" ||
          method == "events.emit";
 }
 
-// What is known of a call while it is open.
+// What is known about a call while it is open.
 class OpenCall {
  public:
   OpenCall(OpenInvocations& invocations, OutputRoutes& outputs, std::string id)
@@ -121,7 +121,7 @@ void Supervisor::remember(std::string_view line) {
   last_words_ += line;
   last_words_ += '\n';
   if (last_words_.size() <= last_words_max) return;
-  // Whole lines: half of one may be half of a mark.
+  // Whole lines only: half a line may be half a mark.
   const std::size_t cut = last_words_.find('\n', last_words_.size() - last_words_max);
   last_words_.erase(0, std::min(cut, last_words_.size() - 1) + 1);
 }
@@ -188,7 +188,7 @@ Task<> Supervisor::enter_box() {
 
 Task<> Supervisor::greet() {
   const std::shared_ptr<Worker> worker = worker_;
-  // Before the worker can ask: which companies it may name without a call of ours.
+  // Before the worker can send requests: the companies that it may name without a call of ours.
   BERTH_CO_TRY(const std::vector<CompanyConfig> configs, co_await services_.configs(plugin_.id));
   invocations_.configured.clear();
   for (const CompanyConfig& one : configs) invocations_.configured.insert(one.company_id.str());
@@ -244,7 +244,7 @@ Task<> Supervisor::watch() {
     if (running_since_ && clock_.steady() - *running_since_ >= config_.back_off.healthy_after) {
       crashes_ = 0;
     }
-    // At once, and with the count: nobody may see a worker as running that is gone.
+    // Set immediately, together with the count, so that an ended worker never appears as running.
     const bool crashes_on = ++crashes_ > config_.back_off.crashes_max;
     const bool hopeless = crashes_on || expelled_;
     std::string told = why;
@@ -266,7 +266,7 @@ Task<> Supervisor::watch() {
   co_return Result<>{};
 }
 
-// What was open with the worker that is gone ends with it.
+// Everything that was open with the ended worker ends with it.
 Task<> Supervisor::bury() {
   const std::shared_ptr<Worker> worker = std::exchange(worker_, nullptr);
   if (!worker) co_return Result<>{};
@@ -438,7 +438,7 @@ bool Supervisor::hear_log(const Notification& notification) {
 }
 
 void Supervisor::unread(std::string_view why, std::string_view start_of_line) {
-  // What goes wrong during a login may be the token that it gave.
+  // An error during a login may contain the token that the login gave.
   const std::string shown = streams_.has_login() ? "not shown during a login"
                                                  : as_utf8(given_.clean_beginning(start_of_line));
   log({.level = LogLevel::warn,

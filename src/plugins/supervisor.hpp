@@ -11,8 +11,8 @@
 
 namespace berth::plugins {
 
-// One plugin of the host: its worker, started again when it crashes, what is open with it, and the
-// answers to what it asks. Used through a shared_ptr, which every call keeps. One thread.
+// One plugin of the host: its worker, restarted when it crashes, everything open with it, and the
+// responses to its requests. Used through a shared_ptr, which every call keeps. One thread.
 class Supervisor final : public Peer, public StderrReader {
  public:
   Supervisor(asio::any_io_executor executor, const HostConfig& config, HostServices& services,
@@ -27,21 +27,21 @@ class Supervisor final : public Peer, public StderrReader {
   bool advertises(const std::string& method) const { return methods_.contains(method); }
   Dialect dialect() const { return dialect_of(methods_); }
 
-  // Running and told its configs, or the error, which is also its state.
+  // Returns when it runs and has its configs, or fails with the error that is also its state.
   Task<> start();
   Task<> stop();
-  // Until it runs, a little while.
+  // Waits briefly until it runs.
   Task<> ready();
 
   asio::awaitable<CallResult> call(PluginCall call);
   bool tell(std::string_view method, const bj::object& params, const core::CompanyId& company);
   Task<> config_changed(core::CompanyId company, bj::object config);
   StreamRoutes& streams() { return streams_; }
-  // What is given to the worker in a call is held here first.
+  // Secrets given to the worker in a call are held here first.
   GivenSecrets& given() { return given_; }
-  // Ends the worker for what it did; it is started again as after a crash.
+  // Ends the worker because of a violation; it is restarted as after a crash.
   void punish(std::string why);
-  // Ends the worker and does not start it again: its state is `error` until somebody does.
+  // Ends the worker and does not restart it: its state is `error` until it is started again.
   void expel(std::string why);
 
   asio::awaitable<Reply> answer(Request request) override;
@@ -51,7 +51,7 @@ class Supervisor final : public Peer, public StderrReader {
 
  private:
   void enter(WorkerState state, std::string reason);
-  // What the worker last said; cleaned already.
+  // Keeps the worker's last lines; they are already cleaned.
   void remember(std::string_view line);
   std::optional<core::CompanyId> company_of_invocation(const Notification& notification) const;
   bool hear_log(const Notification& notification);
@@ -76,7 +76,7 @@ class Supervisor final : public Peer, public StderrReader {
   std::optional<WorkerUser> user_;
 
   WorkerState state_ = WorkerState::stopped;
-  std::string reason_;      // nothing of it is the worker's
+  std::string reason_;      // contains no text from the worker
   std::string last_words_;  // of this worker, or of the last one while none runs
   std::shared_ptr<Worker> worker_;
   std::set<std::string> methods_;
@@ -85,16 +85,16 @@ class Supervisor final : public Peer, public StderrReader {
   std::optional<Clock::Steady> running_since_;
   std::optional<Time> running_since_time_;
   bool stopping_ = false;
-  std::optional<std::string> expelled_;  // why it is not started again
-  int starting_ = 0;                     // start() calls that are under way
-  bool watching_ = false;                // watch() is
+  std::optional<std::string> expelled_;  // why it is not restarted
+  int starting_ = 0;                     // start() calls in progress
+  bool watching_ = false;                // watch() is in progress
 
   GivenSecrets given_{clock_};
-  GivenSecrets::Hold own_keys_;  // in the variables of the worker itself
-  // The worker has asked for these itself, and may keep them as long as it runs.
+  GivenSecrets::Hold own_keys_;  // secrets in the worker's own variables
+  // The worker has requested these itself, and may keep them as long as it runs.
   std::deque<GivenSecrets::Hold> resolved_;
   OpenInvocations invocations_;
-  // Those of notifications, which nobody answers: they end by themselves.
+  // Scopes of notifications, which have no response: they expire.
   std::deque<std::pair<Clock::Steady, std::string>> told_;
   OutputRoutes outputs_;
   StreamRoutes streams_;

@@ -11,28 +11,28 @@
 
 namespace berth::plugins {
 
-// The only way out of the boxes that workers live in. The program fills it with a proxy, so that
+// The only network access of workers' boxes. The program implements it with a proxy, so that
 // plugins need not know what is behind it. One thread.
 class WayOut {
  public:
   virtual ~WayOut() = default;
 
-  // The ports that workers connect to. Without any there is no way out.
+  // The ports that workers connect to. If empty, there is no network access.
   virtual std::vector<std::uint16_t> ports() const = 0;
 
   struct Request {
     core::PluginId plugin;
-    std::vector<std::string> allow = {};  // egress rules besides what every plugin may reach
+    std::vector<std::string> allow = {};  // egress rules in addition to what every plugin may reach
     keeper::PluginSockets sockets = {};
   };
-  // Serves the sockets of a new box. What an older box of the same plugin had is closed before.
+  // Serves the sockets of a new box. Connections of the plugin's older box are closed first.
   virtual Result<> open(Request request) = 0;
-  // Other rules from now on; connections that they no longer allow are cut.
+  // Sets new rules; connections that they no longer allow are cut.
   virtual Result<> change(const core::PluginId& plugin, std::vector<std::string> allow) = 0;
-  // Returns when nothing of the plugin is open. One that is not there is fine.
+  // Returns when the plugin has nothing open. Succeeds if there is no such plugin.
   virtual Task<> close(core::PluginId plugin) = 0;
-  // The newest decisions about what the plugin asked to reach, oldest first: also those about
-  // workers that have ended, but none from before the server started.
+  // The newest egress decisions about the plugin, oldest first. Includes workers that have ended,
+  // but nothing from before the server started.
   virtual std::vector<bj::object> decisions(const core::PluginId& plugin,
                                             std::size_t count) const = 0;
 };

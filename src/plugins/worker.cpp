@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t stderr_tail_max = 8'000;
 constexpr std::size_t stderr_line_max = 8'000;
 constexpr std::string_view memory_limit = "the limit for all its processes is ";
-// After the end of the one, for the other: their order is the kernel's.
+// How long to wait for the other event after the first one: the kernel decides their order.
 constexpr auto last_words = 2s;
 
 Condition::Moment in(std::chrono::milliseconds time) {
@@ -44,8 +44,8 @@ WorkerExit exit_of(int status) {
   return exit;
 }
 
-// The limit in the keeper's words. A worker can write the same mark, so nothing but a number is
-// taken from what follows it.
+// The limit from the keeper's message. A worker can write the same mark, so only a number is taken
+// from what follows it.
 std::string limit_in(std::string_view words) {
   words = words.substr(0, words.find('\n'));
   if (!words.starts_with(memory_limit)) return "";
@@ -93,7 +93,8 @@ std::string Worker::end_record() const {
   std::string text = exit_ ? "Worker process exited (" + describe(*exit_) + ")"
                            : std::string{"Worker process was given up"};
   if (reason_) text += ": " + *reason_;
-  // It comes after the last process of the tree, so that nobody else says it.
+  // The keeper writes it after the last process of the tree has ended, so no other process can
+  // forge the last one.
   const std::size_t mark = stderr_tail_.rfind(keeper::out_of_memory_mark);
   if (mark != std::string::npos && exit_ && exit_->signal == "SIGKILL") {
     text +=
@@ -112,7 +113,7 @@ Task<> Worker::read_messages() {
     kill(outcome.error().message);
     co_return Result<>{};
   }
-  // Who has closed its output can answer nothing any more; most have just ended.
+  // A worker that closed its output can no longer answer; most have just ended.
   BERTH_CO_TRY(const bool gone, co_await wait_exit(last_words));
   if (!gone) kill("it closed its output and went on running");
   co_return Result<>{};
@@ -165,8 +166,7 @@ Task<> Worker::watch_process() {
     if (waited != 0 || error) break;
   }
   exit_ = exit_of(status);
-  // What is still in the pipes is read; an end that never comes, because somebody else holds them,
-  // is not waited for.
+  // Reads what is still in the pipes. If another process holds them open, their end is not awaited.
   const auto read = [this] { return messages_ended_ && stderr_ended_; };
   waiters_.notify();
   BERTH_CO_DO(co_await waiters_.wait_for(read, in(last_words)));
@@ -212,7 +212,7 @@ void Worker::kill(std::string why) {
 }
 
 void Worker::signal(int number) const {
-  if (!exit_) ::kill(pid_, number);  // not waited for yet, so the pid is still its own
+  if (!exit_) ::kill(pid_, number);  // not reaped yet, so the pid is still its own
 }
 
 Task<> Worker::close() {
@@ -237,7 +237,7 @@ Task<Greeting> initialize(Worker& worker, const Manifest& manifest, const Instan
   const CallResult result =
       co_await worker.channel().call("initialize", std::move(params), std::move(options));
   if (!result) {
-    // The channel ends a little before the process: its last words say more than its silence.
+    // The channel ends shortly before the process; the process's last output explains more.
     if (result.error().cause == CallFailure::Cause::gone) {
       BERTH_CO_DO(co_await worker.ended());
       co_return fail(Errc::plugin_unavailable, "initialize: " + worker.end_record());

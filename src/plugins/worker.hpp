@@ -32,19 +32,19 @@ struct StopTimes {
 // The rest of a line that is too long is not read.
 enum class LinePart { whole, beginning };
 
-// Who reads the stderr of a worker, line by line.
+// Reads a worker's stderr, line by line.
 class StderrReader {
  public:
   virtual ~StderrReader() = default;
   virtual void read_stderr(std::string_view line, LinePart part) = 0;
 };
 
-// One process of a plugin, with all it starts, and the channel to it. The tree dies with the
-// worker's main process, with this object, and with the server. One thread.
+// One plugin process, with all it starts, and the channel to it. The tree dies with the worker's
+// main process, with this object, and with the server. One thread.
 class Worker {
  public:
-  // The process runs when this returns; whether its program could be executed shows in its exit.
-  // The peer and the reader must outlive close().
+  // The process runs when this returns; its exit shows whether its program could be executed. The
+  // peer and the reader must outlive close().
   static Result<std::unique_ptr<Worker>> spawn(asio::any_io_executor executor,
                                                const WorkerCommand& command,
                                                const Launching& launching, Peer& peer,
@@ -58,23 +58,23 @@ class Worker {
 
   Channel& channel() { return channel_; }
   pid_t pid() const { return pid_; }  // of the keeper above it
-  // The channel on which the keeper reports about the box, once; nothing where there is none.
+  // The channel on which the keeper reports about the box; can be taken once. Empty without a box.
   Fd take_report() { return std::move(report_); }
   const std::optional<WorkerExit>& exit() const { return exit_; }
-  // Why it was ended by us, where it was: it broke a limit of the channel, or close() was told.
+  // Why we ended it, if we did: it broke a channel limit, or a caller gave kill() this reason.
   const std::optional<std::string>& reason() const { return reason_; }
-  // "Worker process exited (code=1, signal=null)" and the reason. It holds nothing that the worker
-  // wrote: it becomes the error of every open call, whatever its company.
+  // "Worker process exited (code=1, signal=null)" and the reason. Contains no worker output,
+  // because it becomes the error of every open call, whatever its company.
   std::string end_record() const;
   const std::string& stderr_tail() const { return stderr_tail_; }  // the last 8,000 bytes, as read
 
-  // Returns when the process is gone and all it wrote was read.
+  // Returns when the process has ended and all its output was read.
   Task<WorkerExit> ended();
-  // `shutdown`, then SIGTERM, then SIGKILL to the whole tree, each with its time.
+  // `shutdown`, then SIGTERM, then SIGKILL to the whole tree, each with its own time limit.
   Task<WorkerExit> stop(StopTimes times = {});
   // Ends the tree now; ended() returns soon after.
   void kill(std::string why);
-  // After this the object may go: kills what still lives, and waits for all of its tasks.
+  // Kills what still lives, and waits for all tasks. After this the object may be destroyed.
   Task<> close();
 
  private:
@@ -95,7 +95,7 @@ class Worker {
   std::optional<std::string> reason_;
   std::string stderr_tail_;
   std::string stderr_line_;
-  bool skips_line_ = false;  // until its end: its beginning was read
+  bool skips_line_ = false;  // until its end; its beginning was read
   bool messages_ended_ = false;
   bool stderr_ended_ = false;
   Condition waiters_;
@@ -114,11 +114,11 @@ struct InstanceFacts {
   std::string deployment_exposure = "private";
 };
 
-// Sends `initialize` and reads its answer. plugin_protocol when it is no good one.
+// Sends `initialize` and checks the response. Fails with plugin_protocol if it is not valid.
 Task<Greeting> initialize(Worker& worker, const Manifest& manifest, const InstanceFacts& instance,
                           std::chrono::milliseconds deadline = std::chrono::milliseconds{15'000});
 
-// The three ways in which plugins speak of terminals and byte streams.
+// The three ways in which plugins encode terminals and byte streams.
 enum class Dialect { a, b, c };
 Dialect dialect_of(const std::set<std::string>& methods);
 

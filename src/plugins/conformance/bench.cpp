@@ -23,7 +23,7 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &found) == 0;
 }
 
-// A host that has nothing: no state, no config, nobody who listens; the rest it does not know.
+// A host with no state, no config and no listeners; it does not know any other method.
 std::optional<bj::object> answer_plainly(const bj::object& request) {
   constexpr std::array<std::string_view, 8> taken{
       "state.get",    "state.set",     "state.delete",    "events.subscribe",
@@ -34,7 +34,7 @@ std::optional<bj::object> answer_plainly(const bj::object& request) {
   return bj::object{{"error", {{"code", -32601}, {"message", "unknown method " + method}}}};
 }
 
-// Folders of this machine that the lease names and that were made for it.
+// Folders on this machine that the lease names and that were made for it.
 std::vector<std::string> local_paths(const bj::object& lease, Time since) {
   std::vector<std::string> paths;
   const bj::value* metadata = lease.if_contains("metadata");
@@ -43,7 +43,7 @@ std::vector<std::string> local_paths(const bj::object& lease, Time since) {
     struct stat found{};
     const std::string path = value.is_string() ? std::string{value.get_string()} : std::string{};
     if (!path.starts_with('/') || ::lstat(path.c_str(), &found) != 0) continue;
-    // The clock of a file system may lag behind a little.
+    // A file system's clock may lag a little.
     if (found.st_ctim.tv_sec * 1000 + 1000 >= since.ms) paths.push_back(path);
   }
   return paths;
@@ -245,7 +245,7 @@ std::vector<std::string> Bench::orphans() {
   const auto until = std::chrono::steady_clock::now() + subject_.patience.orphans;
   std::vector<std::string> names;
   while (true) {
-    // The kit is the subreaper: what a worker leaves becomes a child of ours.
+    // The kit is the subreaper, so processes that a worker leaves become its children.
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     const bool is_over = std::chrono::steady_clock::now() >= until;

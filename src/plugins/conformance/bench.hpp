@@ -20,7 +20,7 @@ Outcome passed();
 Outcome failed(std::string finding);
 Outcome skipped(std::string why);
 
-// For use inside of a check: leaves it when a step fails.
+// For use inside a check: returns from it when a step fails.
 #define BERTH_CHECK_TRY(decl, ...)                                              \
   auto BERTH_FRESH(check_) = (__VA_ARGS__);                                     \
   if (!BERTH_FRESH(check_)) return failed(BERTH_FRESH(check_).error().message); \
@@ -33,10 +33,10 @@ Outcome skipped(std::string why);
 
 using Limit = WorkerProcess::Limit;
 inline constexpr Limit quick{30'000};
-inline constexpr Limit patient{180'000};  // for what may have to make a machine
+inline constexpr Limit patient{180'000};  // for calls that may have to create a machine
 
-// Where a plugin is examined: its worker, started when it is needed and again when a check has
-// ended it, and what was made with it and must go again.
+// Where a plugin is examined. Holds its worker, restarted after a check ended it, and everything
+// that was created and must be removed.
 class Bench {
  public:
   explicit Bench(Subject subject) : subject_(std::move(subject)) {}
@@ -44,42 +44,42 @@ class Bench {
   Bench& operator=(const Bench&) = delete;
 
   const Subject& subject() const { return subject_; }
-  // A worker of one's own, not initialized.
+  // A separate worker, not initialized.
   Result<WorkerProcess> spawn() const;
   Result<> initialize(WorkerProcess& worker);
   bj::object initialize_params() const;
 
-  // The shared one.
+  // The shared worker.
   Result<WorkerProcess*> worker();
   void kill_worker();
-  // Ends it in order; what it wrote is still looked at.
+  // Ends the worker in order; its output is still checked.
   void retire_worker();
 
   // What the plugin advertises, from its first start.
   bool has(const std::string& method) const { return methods_.contains(method); }
   const std::set<std::string>& methods() const { return methods_; }
 
-  // The parameters of a call about the environment, and more.
+  // The parameters of an environment call, plus `more`.
   bj::object params(const bj::object& more = {}) const;
   Result<bj::value> ask(const std::string& method, const bj::object& more, Limit limit = patient);
   Result<bj::object> acquire(const std::string& run_id);
-  // For a lease whose answer was never seen, one that the same run asks for again.
+  // For a lease whose response was never seen: the same run requests it again.
   Result<> destroy(const bj::object& lease);
-  // Fails when something of the lease is still there.
+  // Fails when a part of the lease still exists.
   Result<> destroy_and_look(const bj::object& lease);
   Result<bj::object> execute(const bj::object& lease, const bj::object& command,
                              Limit limit = patient);
-  // The lease that checks share which change nothing in it.
+  // The lease shared by checks that do not change it.
   Result<bj::object> shared_lease();
   std::string cwd_of(const bj::object& lease) const;
   std::string fresh_id();
 
-  // Gives back all that is left, and says what could not be.
+  // Releases everything that is left, and returns what could not be released.
   std::vector<std::string> clear();
   // Processes that a worker left behind and that do not end by themselves. They are killed.
   std::vector<std::string> orphans();
   const std::vector<std::string>& garbage() const { return garbage_; }
-  // Whether any worker asked its host something while it started.
+  // Whether any worker sent its host a request while it started.
   bool asks_host() const { return asks_host_; }
 
  private:
@@ -101,7 +101,7 @@ class Bench {
   bool asks_host_ = false;
 };
 
-// A text member of an answer; empty when there is none.
+// A string member of a response; empty when absent.
 std::string text_at(const bj::object& object, std::string_view key);
 
 }  // namespace berth::plugins::conformance

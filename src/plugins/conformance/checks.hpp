@@ -14,7 +14,7 @@ struct Check {
   std::string mend;     // what its author has to change
   std::function<Outcome(Bench&)> run;
   Weight weight = Weight::required;
-  // Methods without which there is nothing to check.
+  // Methods that the check requires.
   std::vector<std::string> needs = {};
 };
 

@@ -14,7 +14,7 @@ bj::object with_input(bj::object command, std::string_view input) {
   return command;
 }
 
-// What came instead, short enough for a line.
+// The unexpected response, short enough for one line.
 std::string shown(const bj::object& answer) {
   const std::string text = bj::serialize(answer);
   return text.size() <= 300 ? text : text.substr(0, 300) + "...";
@@ -95,7 +95,7 @@ Outcome sets_variables_and_folder(Bench& bench) {
   return passed();
 }
 
-// Neither what the worker was given nor what this process has may be seen by a command.
+// A command must see neither the worker's variables nor this process's.
 Outcome leaks_no_variables(Bench& bench) {
   BERTH_CHECK_TRY(const bj::object lease, bench.shared_lease());
   BERTH_CHECK_TRY(const bj::object answer, bench.execute(lease, shell("env")));
@@ -143,7 +143,7 @@ Outcome says_that_it_cannot_start(Bench& bench) {
   BERTH_CHECK_TRY(const bj::object lease, bench.shared_lease());
   const auto answer =
       bench.execute(lease, {{"command", "no-such-command-in-any-sandbox"}, {"args", bj::array{}}});
-  // An error is a good answer, and so is the shell's 127.
+  // An error is a valid response, and so is the shell's 127.
   if (!answer) {
     return answer.error().code == Errc::plugin_call_failed ? passed()
                                                            : failed(answer.error().message);
@@ -171,7 +171,7 @@ Outcome does_not_block(Bench& bench) {
   return passed();
 }
 
-// What was sent live must be how the whole output begins, or a host shows it twice.
+// Streamed output must be a prefix of the whole output, or a host shows it twice.
 Outcome streams(Bench& bench) {
   BERTH_CHECK_TRY(const bj::object lease, bench.shared_lease());
   BERTH_CHECK_TRY(WorkerProcess* const worker, bench.worker());

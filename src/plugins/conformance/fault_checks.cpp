@@ -12,17 +12,17 @@ std::string short_list(const std::vector<std::string>& texts) {
   return joined(texts, "; ").substr(0, 400);
 }
 
-// Sends a call and kills the worker a moment later, as a machine would: nobody is asked.
+// Sends a call and kills the worker a moment later without warning, as a machine failure would.
 Result<> crash_at(Bench& bench, const std::string& method, const bj::object& more) {
   BERTH_TRY(WorkerProcess* const worker, bench.worker());
   const std::int64_t id = worker->call(method, bench.params(more), bench.fresh_id());
-  // Time enough for a command to begin, and for nothing else to be over.
+  // Long enough for a command to begin, and too short for anything else to finish.
   (void)worker->answer_to(id, Limit{method == "environmentExecute" ? 500 : 5});
   bench.kill_worker();
   return {};
 }
 
-// After a crash a host asks for the sandbox of the same run again, and destroys it.
+// After a crash, a host requests the sandbox of the same run again and destroys it.
 Outcome crash_and_clear(Bench& bench, const std::string& method) {
   const std::string run_id = bench.fresh_id();
   bj::object lease;
@@ -56,7 +56,7 @@ Check crash_check(const std::string& name, const std::string& method) {
           {"environmentAcquireLease", "environmentDestroyLease", method}};
 }
 
-// The answer came too late, or never: the host asks again, and then the answer comes twice.
+// The response came too late or never: the host retries, and then the response comes twice.
 Outcome survives_lost_answer(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess* const worker, bench.worker());
   const std::string run_id = bench.fresh_id();
@@ -74,7 +74,7 @@ Outcome survives_lost_answer(Bench& bench) {
   return failed("an acquire that was repeated for the same run made a second sandbox");
 }
 
-// How a host may misbehave towards what the worker asks of it while it starts.
+// How a host may mishandle the worker's requests while the worker starts.
 Outcome survives_host(Bench& bench, const std::function<void(WorkerProcess&)>& misbehave,
                       Limit limit) {
   BERTH_CHECK_DO(bench.worker());
@@ -82,7 +82,7 @@ Outcome survives_host(Bench& bench, const std::function<void(WorkerProcess&)>& m
   BERTH_CHECK_TRY(WorkerProcess worker, bench.spawn());
   misbehave(worker);
   const std::int64_t started = worker.call("initialize", bench.initialize_params());
-  // An answer of any kind will do: what was asked in vain may make the start fail.
+  // Any response will do: a failed request may make the start fail.
   BERTH_CHECK_DO(worker.answer_to(started, limit));
   BERTH_CHECK_DO(worker.ask("health", bj::object{}, quick));
   return passed();
@@ -142,7 +142,7 @@ Outcome leaves_nothing(Bench& bench) {
   return passed();
 }
 
-// Looked at last, over all that was asked before.
+// Runs last, and covers everything that was called before.
 Outcome keeps_stdout_clean(Bench& bench) {
   BERTH_CHECK_THAT(bench.garbage().empty(), std::to_string(bench.garbage().size()) +
                                                 " lines on stdout are no messages, the first is: " +

@@ -42,7 +42,7 @@ CheckResult run(Bench& bench, const Check& check, bool has_started) {
   return result;
 }
 
-// The manifest is a check too, and without it there are no others.
+// The manifest is a check too; the others need it.
 CheckResult manifest_result(const Result<Subject>& subject) {
   CheckResult result{.check = std::string{manifest_check},
                      .promise = "the manifest keeps the rules of the format"};

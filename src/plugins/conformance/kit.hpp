@@ -9,16 +9,16 @@
 
 namespace berth::plugins::conformance {
 
-// Told of each check as soon as it is over.
+// Called as soon as each check has ended.
 using Watcher = std::function<void(const CheckResult&)>;
 
-// Every check that there is, in the order in which they run.
+// All checks, in the order in which they run.
 std::vector<std::string> check_names();
 
-// Examines a plugin from outside, as any host sees it: the contract, every hook that it advertises,
-// and what happens when either side fails. Takes sandboxes of the provider, and gives them back.
-// A plugin that breaks a rule is no error but a report that says so; an error is a folder without a
-// plugin. Blocks, and makes this process the parent of what workers leave behind.
+// Examines a plugin from outside, as any host sees it: the contract, every advertised hook, and
+// what happens when either side fails. Creates provider sandboxes, and releases them. A plugin that
+// breaks a rule gets a failing report, not an error; a folder without a plugin is an error. Blocks,
+// and makes this process the subreaper of the workers' orphans.
 Result<Report> examine(const Request& request, const Watcher& watcher);
 
 }  // namespace berth::plugins::conformance

@@ -40,7 +40,7 @@ Outcome normalizes_once(Bench& bench) {
   return passed();
 }
 
-// Every property of the schema once with a value of a wrong type.
+// Sets each schema property once to a value of the wrong type.
 Outcome says_what_is_wrong(Bench& bench) {
   const bj::value* properties = bench.subject().driver.config_schema.if_contains("properties");
   if (properties == nullptr || !properties->is_object()) return skipped("the schema is empty");
@@ -65,7 +65,7 @@ Outcome probes(Bench& bench) {
   return passed();
 }
 
-// No value that must stay secret may be in what a host stores or shows.
+// A host must not store or show a secret value.
 Outcome hides_secrets(Bench& bench) {
   std::vector<std::string> secrets;
   for (const auto& [name, value] : bench.subject().credentials) secrets.push_back(value);

@@ -27,7 +27,7 @@ Outcome resumes(Bench& bench) {
                                               text_at(lease, "providerLeaseId"),
                    "the resumed lease is another one: " + bj::serialize(resumed).substr(0, 200));
   BERTH_CHECK_DO(bench.destroy_and_look(lease));
-  // What is gone is answered with no id or with a sandbox made anew, never with an error.
+  // The response for a deleted sandbox has no id or names a new sandbox. It is never an error.
   const auto gone = bench.ask("environmentResumeLease", named);
   if (!gone)
     return failed("a lease that is gone was resumed with an error: " + gone.error().message);
@@ -38,7 +38,7 @@ Outcome resumes(Bench& bench) {
   return passed();
 }
 
-// A folder of this machine with something to send, which goes with its owner.
+// A folder on this machine with something to send, removed with its owner.
 class Parcel {
  public:
   Parcel() {
@@ -138,7 +138,7 @@ Outcome captures(Bench& bench) {
   BERTH_CHECK_THAT(opened.is_object(), "the setup was answered with no object");
   const bj::object named{{"providerLeaseId", text_at(opened.get_object(), "providerLeaseId")}};
   const auto captured = bench.ask("environmentCaptureTemplate", named);
-  // Whatever was captured, the setup itself must not stay.
+  // Whatever was captured, the setup itself must be removed.
   const auto cancelled = bench.has("environmentCancelInteractiveSetup")
                              ? bench.ask("environmentCancelInteractiveSetup", named)
                              : Result<bj::value>{nullptr};
@@ -200,7 +200,7 @@ Outcome carries_bytes(Bench& bench) {
   return passed();
 }
 
-// Whether there is such a program inside is not the provider's business; the close is.
+// Whether the sandbox has such a program does not matter; that the terminal closes does.
 Outcome closes_terminals(Bench& bench, const std::string& prefix) {
   BERTH_CHECK_TRY(const bj::object lease, bench.shared_lease());
   const bool is_new = prefix == "loginPty";

@@ -10,7 +10,7 @@
 
 namespace berth::plugins::conformance {
 
-// Without the required ones a host cannot work with the plugin; the advised ones make it a good
+// A host cannot work with a plugin that fails a required check; the advised checks make it a good
 // one.
 enum class Weight { required, advised };
 BOOST_DESCRIBE_ENUM(Weight, required, advised)
@@ -23,7 +23,7 @@ struct CheckResult {
   std::string promise;
   Weight weight = Weight::required;
   Verdict verdict = Verdict::passed;
-  std::string finding = {};  // what was seen instead, or why it was skipped
+  std::string finding = {};  // what was seen instead, or why the check was skipped
   std::string mend = {};     // what to change, after a failure
   std::int64_t took_ms = 0;
 };
@@ -43,7 +43,7 @@ struct Report {
 BOOST_DESCRIBE_STRUCT(Report, (),
                       (plugin, version, driver, conforms, score, passed, failed, skipped, checks))
 
-// Counts what the checks say.
+// Counts the check results.
 void sum_up(Report& report);
 
 }  // namespace berth::plugins::conformance

@@ -22,7 +22,7 @@ Outcome starts_soon(Bench& bench) {
   return passed();
 }
 
-// A host that was slow to write must not be taken for one that is gone.
+// A worker must not mistake a slow host for one that has ended.
 Outcome waits_for_its_host(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess worker, bench.spawn());
   worker.read_until([&] { return worker.stdout_ended; }, Limit{1'500});

@@ -16,7 +16,7 @@ constexpr std::string_view print_module =
     "const m=await import(process.argv[1]);"
     "process.stdout.write(JSON.stringify(m.default??m)+'\\n')";
 
-// Which module package.json names, relative to the folder; the usual places without one.
+// The module that package.json names, relative to the folder; else one of the usual places.
 std::string module_of(const std::string& folder) {
   const auto text = read_file(folder + "/package.json", document_bytes_max);
   const auto package = text ? parse_json(*text) : Result<bj::value>{bj::object{}};
@@ -41,7 +41,8 @@ Result<bj::value> print_with_node(const Request& request, const std::string& fil
                                   .environment = {{"PATH", request.path}},
                                   .folder = request.folder}));
   process.read_until([&] { return process.stdout_ended; }, node_limit);
-  // An object with an `id`, as every manifest has, looks like a request; without one, a remark.
+  // An object with an `id`, as every manifest has, looks like a request; without one, like a
+  // notification.
   const auto& printed = process.requests.empty() ? process.notifications : process.requests;
   if (printed.empty()) {
     return fail(Errc::plugin_manifest_invalid, file + ": printed no manifest", process.stderr_tail);

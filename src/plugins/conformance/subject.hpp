@@ -9,22 +9,22 @@
 
 namespace berth::plugins::conformance {
 
-// How long a plugin may take before a check says that it takes too long.
+// How long a plugin may take before a check fails it.
 struct Patience {
   WorkerProcess::Limit good_start{5'000};
   WorkerProcess::Limit stop{10'000};
   WorkerProcess::Limit orphans{10'000};  // to end by themselves
-  WorkerProcess::Limit silence{60'000};  // of a host that never answers
+  WorkerProcess::Limit silence{60'000};  // for a host that never answers
 };
 
-// What is to be examined, as a person asks for it.
+// What to examine, as the user requested it.
 struct Request {
   std::string folder;                                   // of the plugin
   std::optional<std::string> driver_key = {};           // the first sandbox provider by default
   bj::object config = {};                               // of the provider
   std::map<std::string, std::string> credentials = {};  // variables for the worker
   std::string path;                                     // PATH, where Node is looked for
-  std::optional<std::string> only = {};                 // checks whose name has this in it
+  std::optional<std::string> only = {};                 // checks whose name contains this
   Patience patience = {};
 };
 
@@ -37,8 +37,8 @@ struct Subject {
   Patience patience;
 };
 
-// The manifest of a folder, as a document that is not checked yet: manifest.json, or what Node
-// prints of the module that package.json names.
+// A folder's manifest as an unchecked document: manifest.json, or Node's printout of the module
+// that package.json names.
 Result<bj::value> read_document(const Request& request);
 // plugin_manifest_invalid when it breaks a rule or has no such provider.
 Result<Subject> make_subject(const Request& request, const bj::value& document);

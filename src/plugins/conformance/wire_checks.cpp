@@ -92,7 +92,7 @@ Outcome takes_large_lines(Bench& bench) {
   return passed();
 }
 
-// A wrong type may be refused or put right; it may not end the worker, or be met by silence.
+// A worker may reject or correct a wrong type; it may not end or remain silent.
 Outcome survives_wrong_types(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess* const worker, bench.worker());
   const std::vector<bj::value> wrong{
@@ -108,7 +108,7 @@ Outcome survives_wrong_types(Bench& bench) {
         "environmentRealizeWorkspace", "environmentExecute", "environmentReleaseLease"}) {
     if (!bench.has(method)) continue;
     for (const bj::value& params : wrong) {
-      // Nothing wrong is left for a probe that would really make a sandbox.
+      // Nothing wrong remains for a probe that would really create a sandbox.
       const bool is_whole = params.is_object() && params.get_object().contains("environmentId") &&
                             params.get_object().at("config").is_object();
       if (is_whole && std::string_view{method} == "environmentProbe") continue;

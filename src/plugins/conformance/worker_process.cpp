@@ -36,7 +36,7 @@ Result<Pipe> make_pipe() {
   return Pipe{.read_end = Fd{ends[0]}, .write_end = Fd{ends[1]}};
 }
 
-// What posix_spawn wants, with its memory.
+// The arguments of posix_spawn, with their memory.
 struct SpawnPlan {
   posix_spawn_file_actions_t files{};
   posix_spawnattr_t attributes{};
@@ -213,7 +213,7 @@ void WorkerProcess::write_some() {
     const ssize_t wrote = ::write(in_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && errno == EAGAIN) return;
-    // After an error nobody reads any more.
+    // After an error the worker no longer reads.
     sent_ = wrote < 0 ? outgoing_.size() : sent_ + static_cast<std::size_t>(wrote);
   }
   outgoing_.clear();
@@ -297,7 +297,7 @@ std::optional<int> WorkerProcess::wait_exit(Limit limit) {
   };
   const Moment until = std::chrono::steady_clock::now() + limit;
   while (!has_ended() && std::chrono::steady_clock::now() < until) {
-    // Whether it ends is not announced by its pipes, which a child of it may hold.
+    // The pipes do not show the exit, because a child may hold them.
     turn(Limit{10});
     if (!out_ && !err_) ::poll(nullptr, 0, 5);
   }

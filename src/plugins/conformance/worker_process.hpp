@@ -19,12 +19,12 @@
 
 namespace berth::plugins::conformance {
 
-// What the other side is answered when it asks: a whole message body, {"result": ...} or
-// {"error": ...}; nothing is no answer at all.
+// The host's response to a worker's request: a whole message body, {"result": ...} or {"error":
+// ...}. Without a value, no response is sent.
 using HostAnswer = std::function<std::optional<bj::object>(const bj::object& request)>;
 
-// A worker at the end of three pipes, byte by byte: what a suite needs that also does what no host
-// may do. Blocks, with a limit for everything. SIGPIPE must be ignored.
+// A worker behind three pipes, driven byte by byte, so that a test suite can do what no host may
+// do. Blocks, with a limit for everything. SIGPIPE must be ignored.
 class WorkerProcess {
  public:
   using Limit = std::chrono::milliseconds;
@@ -39,7 +39,7 @@ class WorkerProcess {
   WorkerProcess& operator=(WorkerProcess&&) = delete;
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
-  // Kills it and reaps it.
+  // Kills and reaps the worker.
   ~WorkerProcess();
 
   pid_t pid() const { return pid_; }
@@ -49,12 +49,12 @@ class WorkerProcess {
   void send(const bj::object& message);
   // A call with the next id, on behalf of a company when `invocation` is given.
   std::int64_t call(std::string_view method, bj::value params, const std::string& invocation = {});
-  // The answer to a call: its "result" or its "error". Everything else that comes is kept.
+  // The response to a call: its "result" or its "error". All other messages are kept.
   Result<bj::object> answer_to(const bj::value& id, Limit limit);
-  // call() and answer_to(): the result. What the worker refuses is `plugin_call_failed`.
+  // call() and answer_to(): the result. An error from the worker is `plugin_call_failed`.
   Result<bj::value> ask(std::string_view method, bj::value params, Limit limit,
                         const std::string& invocation = {});
-  // Reads for so long, or until this is so.
+  // Reads until the condition holds or the limit has passed.
   bool read_until(const std::function<bool()>& is_so, Limit limit);
 
   void close_stdin();
@@ -62,11 +62,11 @@ class WorkerProcess {
   // As waitpid reports it.
   std::optional<int> wait_exit(Limit limit);
 
-  // All that came and was no answer to a call that waits.
+  // Messages that are not a response to a waiting call.
   std::vector<bj::object> notifications = {};
   std::vector<bj::object> requests = {};
   std::vector<bj::object> stray_answers = {};
-  std::vector<std::string> garbage = {};  // lines that are no JSON object
+  std::vector<std::string> garbage = {};  // lines that are not JSON objects
   std::string stderr_tail = {};
   bool stdout_ended = false;
 
@@ -85,11 +85,11 @@ class WorkerProcess {
   Fd err_;
   HostAnswer host_;
   std::string outgoing_;
-  std::size_t sent_ = 0;  // of it
+  std::size_t sent_ = 0;  // bytes of outgoing_
   std::string incoming_;
   std::int64_t last_id_ = 0;
   std::map<std::string, bj::object> answers_;  // by the id as JSON text
-  std::set<std::string> answered_;             // ids whose answer was taken
+  std::set<std::string> answered_;             // ids whose response was taken
   std::optional<int> status_;
 };
 

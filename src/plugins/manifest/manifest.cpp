@@ -53,7 +53,7 @@ struct Need {
   std::string_view feature;
   std::string_view capability;
 };
-// What a manifest may only have together with a capability.
+// Manifest fields that require a capability.
 constexpr auto needs = std::to_array<Need>({
     {"environmentDrivers", "environment.drivers.register"},
     {"tools", "agent.tools.register"},
@@ -70,7 +70,7 @@ constexpr auto needs = std::to_array<Need>({
     {"objectReferences", "external.objects.detect"},
     {"objectReferences", "external.objects.read"},
 });
-// The same of places in a user interface, by the kind of a slot or launcher.
+// The same for user interface slots and launchers, by kind.
 constexpr auto ui_needs = std::to_array<Need>({
     {"sidebar", "ui.sidebar.register"},
     {"sidebarPanel", "ui.sidebar.register"},
@@ -137,7 +137,7 @@ void read_identity(const ObjectReader& in, Manifest& out) {
   if (!out.minimum_host_version) out.minimum_host_version = old;
 }
 
-// A list of names that all must be known.
+// A list of names that must all be known.
 std::vector<std::string> read_names(const ObjectReader& in, std::string_view key,
                                     bool (*is_known)(std::string_view)) {
   if (in.find(key) == nullptr) in.wrong(key, "required: is missing");
@@ -219,7 +219,7 @@ void read_database(const ObjectReader& in) {
   database.texts("coreReadTables", {0, 1000}, {1});
 }
 
-// What this host has no use for still has to be well formed.
+// Fields that this host does not use must still be well formed.
 void read_others(const ObjectReader& in) {
   for (const auto& [list, key] : {std::pair{"agents", "agentKey"},
                                   {"projects", "projectKey"},
@@ -264,7 +264,7 @@ void check_needs(const ObjectReader& in, const Manifest& out) {
               [&](const ObjectReader& launcher) { check_place(launcher, "placementZone"); });
 }
 
-// Only what the format has: other keys are for other hosts.
+// Only the fields of the format: other keys are for other hosts.
 bj::object known_part(const bj::object& document) {
   bj::object known;
   for (const auto& entry : document) {
@@ -288,7 +288,7 @@ Version split(std::string_view text) {
   text = text.substr(0, dash);
   for (std::uint64_t& number : out.numbers) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    // A number that no integer holds is larger than any that one does.
+    // A number that overflows is larger than any that fits.
     if (error == std::errc::result_out_of_range) number = ~std::uint64_t{0};
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     if (text.starts_with('.')) text.remove_prefix(1);

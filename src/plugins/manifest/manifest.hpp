@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-// What a plugin says of itself: the rules of the format, checked before anything of it runs.
+// A plugin's manifest: the rules of the format, checked before any of its code runs.
 namespace berth::plugins {
 
-// How a captured template gets into the config of an environment.
+// How a captured template is put into an environment's config.
 struct TemplateBinding {
   std::string field;
   std::vector<std::string> unset_fields = {};
@@ -51,24 +51,24 @@ struct Manifest {
   std::string worker_entrypoint = {};  // relative to the package
   std::optional<bj::object> instance_config_schema = {};
   std::vector<DriverDeclaration> drivers = {};
-  bj::object document = {};          // all of it, aliases folded: what a worker is given
-  std::vector<Issue> warnings = {};  // what is passed over: capabilities that are not known here
+  bj::object document = {};          // complete, with aliases folded, as the worker gets it
+  std::vector<Issue> warnings = {};  // ignored capabilities that this host does not know
 
   const DriverDeclaration* find_driver(std::string_view driver_key) const;
   bool has_capability(std::string_view name) const;
 };
 
-// `plugin_manifest_invalid` with one issue per wrong field: its JSON pointer, and a message that
-// begins with the name of the rule ("id-pattern: ...").
+// Fails with `plugin_manifest_invalid` and one issue per wrong field: its JSON pointer, and a
+// message that begins with the rule's name ("id-pattern: ...").
 Result<Manifest> parse_manifest(const bj::value& document);
 
-// Every capability that a manifest may ask for.
+// Whether a manifest may request this capability.
 bool is_known_capability(std::string_view name);
 // `d.d.d` with an optional pre-release and build.
 bool is_semantic_version(std::string_view text);
-// Negative, zero or positive, by the rules of semantic versioning. Both are such versions.
+// Negative, zero or positive, by the rules of semantic versioning. Both must be valid versions.
 int compare_versions(std::string_view left, std::string_view right);
-// plugin_manifest_invalid when the plugin asks for a newer host.
+// Fails with plugin_manifest_invalid when the plugin requires a newer host.
 Result<> check_host_version(const Manifest& manifest, std::string_view host_version);
 
 }  // namespace berth::plugins

@@ -81,8 +81,8 @@ std::optional<TemplateBinding> read_binding(const ObjectReader& driver) {
   return binding;
 }
 
-// How the calls of a lease reach its sandbox: through a bridge that the operator deploys. The
-// worker speaks to that bridge itself, so the host has nothing to do but to know the name.
+// A lease's calls reach its sandbox through a bridge that the operator deploys. The worker talks to
+// that bridge itself, so the host only has to know the name.
 void check_bridge(const ObjectReader& driver) {
   const bj::object* object = driver.child("bridge", Presence::optional);
   if (object == nullptr) return;

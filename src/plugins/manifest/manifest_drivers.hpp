@@ -5,8 +5,8 @@
 
 namespace berth::plugins::rules {
 
-// The entries of `environmentDrivers`, whose fields are all known to the format. Capabilities of
-// sandboxes that are not known here are passed over with a warning: newer plugins have some.
+// The entries of `environmentDrivers`; an unknown field is an error. Unknown sandbox capabilities
+// are ignored with a warning, because newer plugins have some.
 std::vector<DriverDeclaration> read_drivers(const ObjectReader& manifest,
                                             std::vector<Issue>& warnings);
 // Replaces the old name of `supportsLoginPty` in a document whose drivers were read.

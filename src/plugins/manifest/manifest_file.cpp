@@ -32,7 +32,7 @@ std::unexpected<Error> invalid(const std::string& folder, const std::string& why
   return fail(Errc::plugin_manifest_invalid, "package " + folder + ": " + why, std::move(remedy));
 }
 
-// What package.json says about where the manifest is, and the usual places.
+// Where package.json puts the manifest, and the usual places.
 std::vector<std::string> candidates_in(const std::string& folder) {
   std::vector<std::string> names{"manifest.json"};
   if (const auto text = read_file(folder + "/package.json", package_json_max)) {
@@ -64,7 +64,7 @@ Result<fs::path> find_manifest(const std::string& folder) {
                  "build the plugin, or name its manifest in paperclipPlugin.manifest");
 }
 
-// All of a stream up to a limit; what is more is thrown away, so that the writer can end.
+// Reads a stream up to a limit. The rest is discarded, so that the writer can end.
 asio::awaitable<std::string> read_all(asio::posix::stream_descriptor& from, std::size_t bytes_max) {
   std::string all;
   std::array<char, 16 << 10> buffer{};

@@ -16,10 +16,10 @@ struct ManifestLimits {
   std::chrono::milliseconds deadline{15'000};
 };
 
-// The manifest of a package folder: `manifest.json` (or the JSON file that
-// `paperclipPlugin.manifest` or `berthPlugin.manifest` of package.json names), else the JavaScript
-// module that package.json names, which Node prints, as `way.user`, with an environment from
-// nothing and a deadline.
+// Reads the manifest of a package folder: `manifest.json`, or the JSON file that
+// `paperclipPlugin.manifest` or `berthPlugin.manifest` in package.json names. Otherwise Node prints
+// the JavaScript module that package.json names. It runs as `way.user`, with an empty environment
+// and a deadline.
 Task<Manifest> read_manifest(asio::any_io_executor executor, std::string package_folder,
                              Launching way, ManifestLimits limits = {});
 

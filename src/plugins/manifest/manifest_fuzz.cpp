@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Any JSON is a manifest or is refused with the path to what is wrong; one that was accepted is
-// accepted again as it is handed to a worker.
+// Any JSON is either a manifest or is rejected with the path of the error. An accepted manifest is
+// accepted again in the form that a worker gets.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace berth;
   const auto document = parse_json({reinterpret_cast<const char*>(bytes), size});

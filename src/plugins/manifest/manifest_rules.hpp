@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-// The rules that fields of a manifest have in common. Each names itself in what it says of a field:
-// "length: has 0 characters, 1 to 100 are allowed".
+// The rules that manifest fields share. Each message starts with the rule's name: "length: has 0
+// characters, 1 to 100 are allowed".
 namespace berth::plugins::rules {
 
 struct Length {
@@ -20,7 +20,7 @@ struct Length {
 };
 enum class Presence { required, optional };
 
-// Reads one object of a manifest and notes what is wrong with its fields.
+// Reads one object of a manifest and records the issues of its fields.
 class ObjectReader {
  public:
   ObjectReader(const bj::object& object, const JsonAt& at, JsonIssues& issues)
@@ -37,13 +37,13 @@ class ObjectReader {
   std::optional<std::string> key_text(std::string_view key, Presence presence) const;
   std::optional<bool> flag(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key, Length count, Length length) const;
-  // Nothing, with its issue, when it is neither absent nor an object.
+  // Returns nothing when absent; also nothing, with an issue, when it is not an object.
   const bj::object* child(std::string_view key, Presence presence) const;
   const bj::array* list(std::string_view key) const;
   std::optional<bj::object> schema(std::string_view key, Presence presence) const;
   std::optional<std::string> one_of(std::string_view key, Presence presence,
                                     std::span<const std::string_view> allowed) const;
-  // Keys that the format does not know are errors here.
+  // Reports every unknown key as an error.
   void only(std::span<const std::string_view> known) const;
 
  private:
@@ -52,10 +52,10 @@ class ObjectReader {
   JsonIssues& issues_;
 };
 
-// Calls `read` for every entry of a list that is an object; others are wrong.
+// Calls `read` for every entry of a list that is an object; other entries are errors.
 void each_object(const ObjectReader& parent, std::string_view key,
                  const std::function<void(const ObjectReader&)>& read);
-// The same, and each entry has a text `name` of its own.
+// The same, and each entry has a unique text `name`.
 void each_unique(const ObjectReader& parent, std::string_view key, std::string_view name,
                  const std::function<void(const ObjectReader&)>& read);
 

@@ -43,7 +43,7 @@ StreamEnd breach(std::string why) {
   return {.cause = StreamEnd::Cause::breach, .why = std::move(why)};
 }
 
-// Without a word of the worker's: the sentence becomes the reason of the worker's state.
+// Contains no text from the worker, because it becomes the reason of the worker's state.
 std::unexpected<Error> never_opened() {
   return fail(Errc::plugin_protocol,
               "the worker sent a message for a byte stream that was never opened");
@@ -74,7 +74,7 @@ bool OutputRoutes::take(const Notification& notification) {
   const auto found = routes_.find(*notification.invocation_id);
   if (found == routes_.end()) return false;
   Route& route = found->second;
-  // Its sender is honest as far as anybody can see, so it does not count as noise.
+  // As far as the host can see its sender is honest, so it does not count as noise.
   if (route.shut || route.taken + chunk->size() > log_total_max) return true;
   route.taken += chunk->size();
   route.output->take(stream == "stdout" ? OutputKind::out : OutputKind::err, *chunk);
@@ -149,7 +149,7 @@ Result<> StreamRoutes::bind(const std::string& host_route_id, const std::string&
   route.session = worker_session_id;
   const std::deque<Notification> held = std::exchange(route.held, {});
   const auto is_exit = [](const Notification& frame) { return frame.method.ends_with(".exit"); };
-  // An end that overtook output is still the end.
+  // An exit that overtook output is still the end.
   for (const bool exits : {false, true}) {
     for (const Notification& frame : held) {
       if (is_exit(frame) == exits) BERTH_DO(take(frame, payload));
@@ -175,7 +175,7 @@ void StreamRoutes::end_all(const std::string& why) {
   closed_.clear();
 }
 
-// Older plugins name a login by its session only, which is known once they have answered.
+// Older plugins identify a login only by its session, which is known once they have answered.
 StreamRoutes::Route* StreamRoutes::find(const Notification& notification, bool is_login) {
   const bj::object& params = notification_params(notification);
   const auto id = text_view(params, "hostRouteId");

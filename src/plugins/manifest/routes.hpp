@@ -13,25 +13,25 @@
 #include <string>
 #include <string_view>
 
-// Where notifications of a worker go that belong to something that is open: the output of a
-// command, a login terminal, a byte stream.
+// Routes a worker's notifications to what is open: command output, a login terminal, or a byte
+// stream.
 namespace berth::plugins {
 
-// Takes the output of one `environmentExecute` while it is open.
+// Receives the output of one `environmentExecute` while it is open.
 class LiveOutput {
  public:
   virtual ~LiveOutput() = default;
   virtual void take(execution::OutputKind kind, std::string_view text) = 0;
 };
 
-// Which command an `execute.log` belongs to. The worker serves all companies in one process and
-// could name the call of another, so as soon as two companies have commands open, nothing that is
-// open then is listened to any more; its final result is still complete.
+// Finds the command that an `execute.log` belongs to. One worker process serves all companies and
+// could name another company's call. So once two companies have commands open, live output of all
+// commands open then is ignored; their final results are still complete.
 class OutputRoutes {
  public:
   void open(const std::string& invocation_id, const std::string& company, LiveOutput& output);
   void close(const std::string& invocation_id);
-  // False when it belongs to nobody.
+  // False when it does not belong to an open command.
   bool take(const Notification& notification);
 
  private:
@@ -51,13 +51,13 @@ struct StreamLimits {
   std::size_t malformed_max = 100;
 };
 
-// Byte streams that all plugins of a server may have open at a time.
+// Byte streams that all plugins of a server may have open at the same time.
 inline constexpr std::size_t streams_max = 128;
 
-// Why a stream is over.
+// Why a stream has ended.
 struct StreamEnd {
   enum class Cause {
-    exited,       // the worker said so; without a code where it knows none
+    exited,       // reported by the worker; without a code if it does not know one
     closed,       // by us
     timed_out,    // it was open for too long
     worker_gone,  // the worker ended
@@ -68,14 +68,14 @@ struct StreamEnd {
   std::string why = {};
 };
 
-// The reading half of a terminal or byte stream that a worker holds. Bytes wait here until somebody
-// reads them, within a limit; beyond it the stream has ended. What came before an end can be read
-// after it.
+// The reading half of a worker's terminal or byte stream. Bytes wait here until they are read,
+// within a limit; exceeding it ends the stream. Bytes that came before the end can be read after
+// it.
 class Stream {
  public:
   Stream(asio::any_io_executor executor, StreamLimits limits);
 
-  // The next bytes; nothing when the stream has ended and all was read.
+  // The next bytes; nothing when the stream has ended and everything was read.
   Task<std::optional<std::string>> read();
   const std::optional<StreamEnd>& end() const { return end_; }
   Condition& news() { return waiters_; }
@@ -95,7 +95,7 @@ class Stream {
   std::optional<StreamEnd> end_;
 };
 
-// How bytes of streams are written in frames: newer plugins send base64, older ones text.
+// How stream bytes are encoded in frames: newer plugins send base64, older ones text.
 enum class Payload { text, base64 };
 
 // The login terminal and the byte streams of one worker. One thread.
@@ -103,23 +103,23 @@ class StreamRoutes {
  public:
   explicit StreamRoutes(asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
-  // Before the worker is asked to open it: frames may come before its answer, and are held back
-  // until then.
+  // Call this before the worker is asked to open it: frames may come before its response, and are
+  // held back until then.
   Result<std::shared_ptr<Stream>> reserve_login(const std::string& host_route_id);
   std::shared_ptr<Stream> reserve_duplex(const std::string& host_route_id);
-  // An error is a frame that had come for another session of this route: see take().
+  // Fails if a frame had come for another session of this route: see take().
   Result<> bind(const std::string& host_route_id, const std::string& worker_session_id,
                 Payload payload);
   void drop(const std::string& host_route_id);
-  // The worker is gone, and all that it held.
+  // The worker has ended, and with it everything that it held.
   void end_all(const std::string& why);
 
   bool holds(const std::string& host_route_id) const { return routes_.contains(host_route_id); }
   bool has_login() const;
   std::size_t duplex_count() const;
 
-  // False for what belongs to nobody. An error is a frame of a pair that was never open, for which
-  // the worker is ended.
+  // False for a frame that does not belong to a known stream. Fails for a pair that was never open;
+  // the worker is then ended.
   Result<bool> take(const Notification& notification, Payload payload);
 
  private:

@@ -65,7 +65,7 @@ class StreamRoutesTest : public ::testing::Test {
     return frame("duplexChannel.data",
                  {{"hostRouteId", route}, {"workerSessionId", session}, {"chunk", chunk}});
   }
-  // Of a stream that has something, or has ended.
+  // Reads from a stream that has data or has ended.
   std::optional<std::string> read(Stream& stream) {
     std::optional<std::string> out;
     asio::co_spawn(loop_, stream.read(),

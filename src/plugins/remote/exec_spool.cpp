@@ -32,7 +32,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == header_bytes);
 
-// What `ended` holds.
+// The contents of `ended`.
 struct EndFile {
   execution::Outcome outcome;
   std::optional<std::int64_t> exit_code;
@@ -93,7 +93,7 @@ void ExecSpool::append(OutputKind kind, std::string_view bytes, Time now) {
     const off_t before = ::lseek(output_.get(), 0, SEEK_END);
     const ssize_t written = ::write(output_.get(), record.data(), record.size());
     if (written == static_cast<ssize_t>(record.size())) continue;
-    // A half record would hide all that follow it.
+    // A partial record would hide all that follow it.
     if (written > 0 && ::ftruncate(output_.get(), before) != 0) bytes_left_ = 0;
     bytes_lost_ += static_cast<std::int64_t>(part.size());
   }

@@ -9,26 +9,26 @@
 
 namespace berth::plugins {
 
-// How a command ended, or why its plugin would not run it.
+// How a command ended, or why its plugin refused to run it.
 struct SpoolEnd {
   execution::Ended ended = {};
   std::optional<Error> failure = {};
 };
 
-// One command of a lease on disk: that it was started, what it said, how it ended. So it can be
-// followed from any offset, also by a server that was not there when it ran. A plugin's command has
-// no keeper that outlives us; one without an end that nobody runs any more was lost.
+// One command of a lease on disk: that it was started, its output, and how it ended. So it can be
+// followed from any offset, also by a server that started later. A plugin's command has no keeper
+// that outlives the server; without an end and a running plugin call, it was lost.
 class ExecSpool {
  public:
-  // Makes the folder; nothing when there was one, so that a command is started once.
+  // Creates the folder; nothing when it existed, so that a command is started only once.
   static Result<std::optional<ExecSpool>> create(const std::string& folder, Time now,
                                                  std::int64_t output_bytes_max);
-  // exec_not_found when it was never started.
+  // Fails with exec_not_found when it was never started.
   static Result<ExecSpool> open(const std::string& folder);
 
   Time started_at() const { return started_at_; }
 
-  // What is over the limit is counted and dropped; an error of the disk likewise.
+  // Output beyond the limit is counted and dropped; so is output that the disk did not take.
   void append(execution::OutputKind kind, std::string_view bytes, Time now);
   Result<> finish(SpoolEnd end);
   Result<std::optional<SpoolEnd>> end() const;
@@ -40,7 +40,7 @@ class ExecSpool {
     Time at = {};
     std::string bytes = {};
   };
-  // Some of what stands from the offset on; nothing at the end.
+  // Some of the records from the offset on; empty at the end.
   Result<std::vector<Piece>> read(std::uint64_t offset) const;
 
  private:

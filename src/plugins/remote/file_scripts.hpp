@@ -3,12 +3,12 @@
 #include <string>
 #include <string_view>
 
-// What is run in a sandbox to look at its files and to move them. The words of a script come as
+// Scripts that run in a sandbox to inspect and move its files. Their arguments are passed as
 // base64, because a name may hold any byte but JSON may not; they are $a, $b, $c and $e. Any POSIX
-// shell will do, with the tools of coreutils, findutils and tar or those of busybox.
+// shell will do, with coreutils, findutils and tar, or with busybox.
 namespace berth::plugins::file_scripts {
 
-// How a script ends where the reason is one that we know.
+// Exit codes for known reasons.
 inline constexpr int not_there = 44;
 inline constexpr int does_not_fit = 45;
 inline constexpr int arrived_changed = 46;
@@ -24,7 +24,7 @@ inline std::string with_words(std::string_view script, std::size_t count) {
   return whole += script;
 }
 
-// a: the folder to start from, b: names. The last may be anything, those before it only folders.
+// a: the start folder, b: names. The last may be anything, those before it only folders.
 inline constexpr std::string_view look = R"sh(
 at=$a; above=; IFS=/; set -f
 for name in $b; do
@@ -41,8 +41,8 @@ stat -c '%f %s %Y %h' "$at" || exit 1
 if [ -L "$at" ]; then readlink "$at" | base64 | tr -d '\n'; fi
 )sh";
 
-// a: the folder, b: the bytes at which the answer is cut. Groups of lines: one for each thing, then
-// the names, then the targets of links, each of these with a NUL at its end and all as base64.
+// a: the folder, b: the size at which the output is cut. Groups of lines: one for each entry, then
+// the names, then the link targets. Names and targets end with a NUL and are encoded as base64.
 inline constexpr std::string_view list = R"sh(
 cd "$a" || exit 44
 find . -mindepth 1 -maxdepth 1 ! -name '.paperclip-upload*' -print0 | xargs -0 -n 200 sh -c '
@@ -55,10 +55,10 @@ find . -mindepth 1 -maxdepth 1 ! -name '.paperclip-upload*' -print0 | xargs -0 -
 ' sh | head -c "$b"
 )sh";
 
-// a: what goes.
+// a: the path to remove.
 inline constexpr std::string_view remove = R"sh(rm -rf "$a")sh";
 
-// a: the file, b: bytes of a block, c: which block.
+// a: the file, b: block size in bytes, c: block number.
 inline constexpr std::string_view read =
     R"sh(dd if="$a" bs="$b" skip="$c" count=1 2>/dev/null | base64 | tr -d '\n')sh";
 
@@ -66,7 +66,7 @@ inline constexpr std::string_view read =
 inline constexpr std::string_view begin_file = R"sh(mkdir -p "$a" && umask 077 && : >"$b")sh";
 // a: the folder.
 inline constexpr std::string_view make_folder = R"sh(mkdir -p "$a")sh";
-// a: the scratch file. The bytes are the input.
+// a: the scratch file. The bytes come on stdin.
 inline constexpr std::string_view append = R"sh(base64 -d >>"$a")sh";
 // a: the scratch file, b: the target, c: its mode, e: its bytes.
 inline constexpr std::string_view finish_file = R"sh(
@@ -75,15 +75,15 @@ if [ -d "$b" ]; then exit 45; fi
 chmod "$c" "$a" && mv -f "$a" "$b"
 )sh";
 
-// a: the folder. The first thing that must not leave it.
+// a: the folder. Prints the first entry that must not leave it.
 inline constexpr std::string_view find_unfit = R"sh(
 cd "$a" || exit 44
 find . ! -name '.paperclip-upload*' \( ! -type f ! -type d ! -type l -o -type f -links +1 \) \
   -print0 2>/dev/null | head -c 8192 | base64 | tr -d '\n'
 )sh";
 
-// a: the folder, b: what of it, c: the scratch file, e: the bytes at which it is cut. Says how many
-// there are and how tar ended. A tar that can leave nothing out packs what is just arriving too.
+// a: the folder, b: the names to pack, c: the scratch file, e: the size at which it is cut. Prints
+// the size and tar's exit code. A tar that cannot exclude files also packs those still arriving.
 inline constexpr std::string_view pack = R"sh(
 umask 077
 but=--exclude='.paperclip-upload*'
@@ -93,15 +93,15 @@ end=$({ { tar -C "$a" ${but:+"$but"} -cf - "$b"; echo $? >&3; } |
 echo "$(wc -c <"$c")" "$end"
 )sh";
 
-// a: the target, b: the draft folder in it. Says the uppermost folder that it made.
+// a: the target, b: the draft folder in it. Prints the topmost folder that it created.
 inline constexpr std::string_view open_draft = R"sh(
 at=$a; top=
 while [ ! -d "$at" ]; do top=$at; at=${at%/*}; if [ -z "$at" ]; then at=/; fi; done
 mkdir -p "$a" && mkdir -m 700 "$b" && printf %s "$top" | base64 | tr -d '\n'
 )sh";
 
-// a: the target, b: the draft folder in it, c: the archive to fill it from, if any. Looks first
-// whether all of it fits; what a link of the target hides is not followed.
+// a: the target, b: the draft folder in it, c: the archive to fill it from, if any. First checks
+// that everything fits; links in the target are not followed.
 inline constexpr std::string_view place_draft = R"sh(
 if [ -n "$c" ]; then tar -xopf "$c" -C "$b" && rm -f "$c" || exit 1; fi
 cd "$b" || exit 1
@@ -130,8 +130,8 @@ place() {
 place . "$a" && cd / && rm -rf "$b"
 )sh";
 
-// a: the draft folder, b: the scratch file, c: the uppermost folder that was made. Only what is
-// empty goes with it: others may have put something there meanwhile.
+// a: the draft folder, b: the scratch file, c: the topmost folder that was created. Removes only
+// empty folders, because other processes may have put something there meanwhile.
 inline constexpr std::string_view abandon = R"sh(
 for f in "$a" "$b"; do if [ -n "$f" ]; then rm -rf "$f"; fi; done
 if [ -n "$c" ]; then find "$c" -depth -type d -exec rmdir {} \; 2>/dev/null; fi

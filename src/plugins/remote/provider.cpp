@@ -19,7 +19,7 @@ using providers::text_at;
 
 constexpr std::chrono::milliseconds default_deadline = 30s;
 constexpr std::chrono::milliseconds probe_deadline = 120s;
-constexpr std::chrono::milliseconds margin = 30s;  // of the call over what it does
+constexpr std::chrono::milliseconds margin = 30s;  // of the call's deadline over the operation's
 
 std::vector<std::string> texts_at(const bj::object& object, std::string_view key) {
   std::vector<std::string> all;
@@ -40,12 +40,12 @@ bj::value or_null(const std::optional<std::string>& text) {
   return text ? bj::value(bj::string(*text)) : bj::value(nullptr);
 }
 
-// What the host knows of a lease beside what the provider said: see LeaseLifecycle::facts().
+// What the host knows about a lease besides the provider's metadata: see LeaseLifecycle::facts().
 std::optional<std::string> fact_at(const PlaceRef& lease, std::string_view key) {
   return text_at(object_at(lease.metadata, "leaseFacts"), key);
 }
 
-// For whom a sandbox is, as far as that is known.
+// Whom a sandbox is for, as far as that is known.
 bj::object requests_of(const PlaceRef& lease) {
   bj::object out{{"runId", lease.run_id ? lease.run_id->str() : lease.lease_id.str()}};
   for (const char* key : {"agentId", "adapterType", "executionWorkspaceId"}) {
@@ -59,7 +59,7 @@ const SandboxFiles& files_of(const execution::RemoteFiles& files) {
   return static_cast<const SandboxFiles&>(files);
 }
 
-// The values that a config still has in the clear, because it was not stored yet.
+// The values that are still plain text in a config, because it was not stored yet.
 std::vector<Secret> plain_secrets_in(const DriverDeclaration& driver, const bj::object& config) {
   std::vector<Secret> out;
   const auto schema = core::ConfigSchema::read(driver.config_schema, "/configSchema");
@@ -117,7 +117,7 @@ Result<DriverPlace> RemoteProvider::find(const bj::object& config,
     driver_key = named.driver_key;
     plugin_key = named.plugin_key;
   }
-  // Whoever made the sandbox is asked about it, and nobody else.
+  // Only the plugin that made the sandbox is asked about it.
   if (const auto pinned = text_at(metadata, "pluginId")) {
     BERTH_TRY(const core::PluginId id, core::PluginId::parse(*pinned));
     return host_.find_driver(id, text_at(metadata, "provider").value_or(driver_key));
@@ -152,7 +152,7 @@ auto RemoteProvider::place_of(const PlaceRef& lease) const -> Task<Place> {
       {"issueId", or_null(fact_at(lease, "issueId"))},
       {"config", place.config}};
   bj::object metadata = provider_metadata_of(lease.metadata);
-  // Some providers name the folder of a sandbox only when its workspace is realized.
+  // Some providers report a sandbox's folder only when its workspace is realized.
   const auto folder = files_of(*files_).folder_of(lease.lease_id);
   if (folder && !metadata.contains("remoteCwd")) metadata["remoteCwd"] = *folder;
   place.lease = bj::object{{"providerLeaseId", or_null(lease.provider_lease_id)},
@@ -192,7 +192,7 @@ Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
   if (addressing_ == Addressing::plugin_key) config = object_at(config, "driverConfig");
   const std::shared_ptr<Supervisor> plugin = host_.find(driver.plugin_id);
   if (!plugin || !plugin->advertises("environmentValidateConfig")) {
-    co_return ConfigVerdict{.ok = true};  // it has no word in it
+    co_return ConfigVerdict{.ok = true};  // the plugin does not validate configs
   }
   GivenSecrets::Hold secrets = plugin->given().hold(plain_secrets_in(*driver.driver, config));
   PluginCall call{.method = "environmentValidateConfig",
@@ -222,7 +222,7 @@ Task<providers::Verdict> RemoteProvider::probe(const PlaceRef& lease) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentProbe", {}));
   answer = without_secrets(std::move(answer), lease.secrets);
-  answer = place.plugin->given().clean_json(answer);  // of other calls
+  answer = place.plugin->given().clean_json(answer);  // secrets of other calls
   const bj::object* object = answer.if_object();
   if (object == nullptr) co_return wrong_answer("environmentProbe", "the answer is no object");
   providers::Verdict verdict{.ok = is_true_at(*object, "ok"),
@@ -271,7 +271,8 @@ Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const PlaceRef&
 
 Task<RemoteLease> RemoteProvider::acquire(const PlaceRef& lease, AcquireFacts facts) {
   BERTH_CO_TRY(Place place, co_await place_of(lease));
-  // A provider that keeps a sandbox which it is never asked to resume leaves one with each run.
+  // A provider that keeps a sandbox although it is never asked to resume it would leave one behind
+  // with each run.
   if (!may_reuse(lease.config)) {
     for (bj::object* config : {&place.config, &place.stored_config}) {
       if (config->contains("reuseLease")) (*config)["reuseLease"] = false;
@@ -298,7 +299,7 @@ Task<RemoteLease> RemoteProvider::acquire(const PlaceRef& lease, AcquireFacts fa
       (made.expires_at && *made.expires_at <= *facts.requested_expires_at)) {
     co_return made;
   }
-  // Who cannot promise the end of a lease that must end is not trusted with one.
+  // A provider that cannot guarantee the end of a lease is not given one that must end.
   PlaceRef unwanted = lease.clone();
   unwanted.provider_lease_id = made.provider_lease_id;
   unwanted.metadata = made.metadata;

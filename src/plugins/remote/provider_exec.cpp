@@ -26,11 +26,11 @@ using providers::is_true_at;
 using providers::text_at;
 
 constexpr std::chrono::milliseconds exec_margin = 30s;
-constexpr std::chrono::milliseconds longest_command = 24h;  // of one for which nobody set a time
+constexpr std::chrono::milliseconds longest_command = 24h;  // for a command without a time limit
 constexpr std::chrono::milliseconds kill_wait = 5s;
-// Within what a worker takes in one line, also when every byte of it is escaped.
+// Fits into a worker's line even when every byte is escaped.
 constexpr std::size_t input_bytes_max = std::size_t{2} << 20;
-// Every process of a command has it in its environment, so that a signal finds them all.
+// Every process of a command has it in its environment, so that a signal reaches them all.
 constexpr std::string_view mark_variable = "BERTH_EXEC_MARK";
 
 constexpr std::string_view signal_script =
@@ -38,20 +38,20 @@ constexpr std::string_view signal_script =
     "if [ \"${p#/proc/}\" != \"$$\" ] && tr '\\0' '\\n' <\"$p/environ\" 2>/dev/null | "
     "grep -qxF -- \"$1\"; then kill -\"$2\" \"${p#/proc/}\" 2>/dev/null; fi; done; exit 0";
 
-// A folder that every sandbox has and no command starts in by itself.
+// A folder that every sandbox has and where no command starts by default.
 constexpr std::string_view cwd_trial_folder = "/dev";
-// Says "ignored" only if it could have been in the folder and is not. Providers that set the folder
-// themselves may name it by another way to the same place.
+// Prints "ignored" only if the folder could be entered and is not the current one. Providers that
+// set the folder themselves may name it by another path.
 constexpr std::string_view cwd_trial_script =
     "a=$(pwd -P) && cd -P -- \"$1\" && b=$(pwd -P) && "
     "if [ \"$a\" = \"$b\" ]; then echo kept; else echo ignored; fi";
 constexpr std::chrono::milliseconds cwd_trial_time = 10s;
-// The words of the command are the shell's own arguments, so that none of them is ever quoted.
+// The command's arguments become the shell's own arguments, so that none of them is ever quoted.
 constexpr std::string_view cwd_script = "cd -- \"$1\" || exit 126; shift; exec \"$@\"";
 
-// Of a place that sets its variables itself: ours must not replace its PATH and HOME.
+// For a place that sets its own variables: ours must not replace its PATH and HOME.
 constexpr std::string_view own_path = "";
-// After the limit of a command, for a provider that keeps it by itself to say so.
+// After a command's time limit, for a provider that enforces it to report so.
 constexpr std::chrono::milliseconds own_limit_slack = 1s;
 
 struct Limit {
@@ -59,7 +59,7 @@ struct Limit {
   std::int64_t grace_ms;
 };
 
-// Ends a command as a cancel does, because not every provider keeps the limit that it is given.
+// Ends a command like a cancel, because not every provider enforces the given limit.
 template <class Running>
 Task<> end_at_limit(RemoteProvider& provider, std::shared_ptr<Running> running, PlaceRef lease,
                     std::string exec_id, Limit limit) {
@@ -89,7 +89,7 @@ std::uint64_t hash_on(std::uint64_t hash, std::string_view bytes) {
 }
 
 Result<> give_input(bj::object& params, std::string_view bytes) {
-  // A provider that is given an empty text writes it to a command that may have ended already.
+  // A provider that gets an empty string writes it to a command that may have ended already.
   if (bytes.empty()) return {};
   if (!is_utf8(bytes)) {
     return fail(Errc::execution_unsupported,
@@ -104,7 +104,7 @@ std::string_view shell_of(const bj::value& lease) {
   return named == "bash" ? "bash" : "sh";
 }
 
-// The same command by way of a shell that goes to its folder first.
+// Runs the same command through a shell that enters its folder first.
 void enter_cwd(bj::object& params, const bj::value& lease) {
   bj::array words{"-c", cwd_script, "berth", params.at("cwd"), params.at("command")};
   for (bj::value& word : params.at("args").as_array()) words.push_back(std::move(word));
@@ -137,7 +137,7 @@ Result<bj::object> parameters_of(const Command& command, const std::string& mark
 
 }  // namespace
 
-// One command that runs now: what streams in goes to its spool.
+// A running command: its streamed output goes to its spool.
 class RemoteProvider::Running final : public LiveOutput {
  public:
   Running(asio::any_io_executor executor, const Clock& clock, ExecSpool made, std::string its_mark,
@@ -156,7 +156,7 @@ class RemoteProvider::Running final : public LiveOutput {
     streamed.hash = hash_on(streamed.hash, text);
     append(kind, streamed.cleaner.push(text));
   }
-  // What of the final text was not streamed before.
+  // Stores the part of the final text that was not streamed before.
   void take_rest(OutputKind kind, std::string_view text) {
     Streamed& streamed = kind == OutputKind::out ? out_ : err_;
     const bool begins_so = text.size() >= streamed.size &&
@@ -165,7 +165,7 @@ class RemoteProvider::Running final : public LiveOutput {
   }
   void note(std::string_view text) { append(OutputKind::note, plugin_->given().clean(text)); }
 
-  // The first end counts; what a worker says after it is not heard.
+  // The first end counts; later worker messages are ignored.
   void finish(SpoolEnd end) {
     if (finished_) return;
     append(OutputKind::out, out_.cleaner.flush());
@@ -183,15 +183,15 @@ class RemoteProvider::Running final : public LiveOutput {
   bool cancelled = false;
   bool timed_out = false;
   const std::string mark;
-  // How it ended for those who ended it, whatever the provider makes of that. A limit that is
-  // reached is followed by a cancel.
+  // A command that we ended has our outcome, whatever the provider reports. A limit that is reached
+  // is followed by a cancel.
   Outcome outcome_or(Outcome other) const {
     if (timed_out) return Outcome::timed_out;
     return cancelled ? Outcome::stopped : other;
   }
 
-  // The protocol takes the whole input with the call, so a command whose input is still to come
-  // begins when that has ended.
+  // The protocol takes the whole input with the call, so a command starts only when its input has
+  // ended.
   void await_input() { input_.emplace(); }
   bool awaits_input() const { return input_ && !input_ended_; }
   Result<> take_input(std::string_view bytes) {
@@ -213,7 +213,7 @@ class RemoteProvider::Running final : public LiveOutput {
 
  private:
   static constexpr std::uint64_t no_bytes = 0xcbf29ce484222325U;
-  // One worker serves all companies: what it was given by others is not for this one.
+  // One worker serves all companies, so secrets of other calls are removed.
   struct Streamed {
     std::size_t size = 0;
     std::uint64_t hash = no_bytes;
@@ -234,7 +234,7 @@ class RemoteProvider::Running final : public LiveOutput {
   std::uint64_t version_ = 0;  // grows with each piece
   bool finished_ = false;
   std::optional<Error> failure_;
-  std::optional<std::string> input_;  // what came so far, of one that is fed
+  std::optional<std::string> input_;  // the input so far, for a command that is fed
   bool input_ended_ = false;
   Condition waiters_;
 };
@@ -316,7 +316,7 @@ Task<Started> RemoteProvider::start(const PlaceRef& lease, const Command& comman
   const Time now = host_.clock().now();
   BERTH_CO_TRY(std::optional<ExecSpool> spool,
                ExecSpool::create(folder, now, command.output_bytes_max));
-  if (!spool) co_return Started{.started_at = now};  // somebody else has just started it
+  if (!spool) co_return Started{.started_at = now};  // another call has just started it
   const auto running = std::make_shared<Running>(host_.executor(), host_.clock(), *std::move(spool),
                                                  mark, place.plugin);
   if (std::holds_alternative<execution::StdinPipe>(command.input)) running->await_input();
@@ -407,7 +407,7 @@ Task<Ended> RemoteProvider::follow(const PlaceRef& lease, const std::string& exe
     BERTH_CO_DO(co_await running->waiters().wait_for(news));
   }
   BERTH_CO_TRY(const std::optional<SpoolEnd> end, spool.end());
-  // Nobody runs it any more, and nobody saw its end.
+  // It does not run, and its end was never recorded.
   if (!end) co_return Ended{.outcome = Outcome::lost, .started_at = spool.started_at()};
   if (end->failure) co_return std::unexpected(*end->failure);
   co_return end->ended;
@@ -481,7 +481,7 @@ auto RemoteProvider::run_small(const Place& place, SmallCommand command) const -
   call.params["args"] = std::move(words);
   call.params["cwd"] = command.cwd;
   call.params["bypassSession"] = true;
-  // Some providers run what has this mark beside the command of the lease, and not after it.
+  // Some providers run a command with this mark beside the lease's command, and not after it.
   call.params["env"] = bj::object{{"PAPERCLIP_SANDBOX_EXEC_CHANNEL", "bridge"}};
   call.params["timeoutMs"] = command.time.count();
   if (!command.input.empty()) call.params["stdin"] = std::move(command.input);

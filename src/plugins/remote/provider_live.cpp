@@ -1,4 +1,4 @@
-// Commands with somebody in front of them: logins on a terminal, and streams of bytes.
+// Interactive commands: logins on a terminal, and byte streams.
 #include "base/base64.hpp"
 #include "base/text.hpp"
 #include "plugins/remote/provider_place.hpp"
@@ -19,14 +19,14 @@ using providers::text_at;
 
 constexpr auto lifetime = 60min;
 constexpr auto close_wait = 25s;  // longer than a stop and a close take
-constexpr auto farewell = 3s;     // for all of them, when the server goes
-// Of one write: within its limit also when it is written as base64 twice.
+constexpr auto farewell = 3s;     // for all of them, when the server stops
+// Of one write: fits its limit even when encoded as base64 twice.
 constexpr std::size_t piece_bytes = std::size_t{256} << 10;
 
-// The protocol has a word neither for the folder of a command nor for the end of its input. So a
-// shell in the sandbox goes to the folder, and feeds the command through a pipe with a name what
-// comes in lines of base64, until an empty one. It then is the command, so that its exit is the
-// command's, and a command that ends early is not kept by whoever feeds it.
+// The protocol can express neither a command's folder nor the end of its input. So a shell in the
+// sandbox enters the folder. It feeds the command through a named pipe with lines of base64, until
+// an empty line. The shell then becomes the command, so that its exit is the command's, and the
+// feeder does not delay a command that ends early.
 constexpr std::string_view stream_script = R"sh(exec 2>&1
 cd "$1" || exit 125
 shift
@@ -104,8 +104,8 @@ Result<Ended> ended_from(const StreamEnd& end, const std::string& subject) {
 
 }  // namespace
 
-// One that is open, or about to be. A task of the provider opens, holds and closes it, so whoever
-// asked for it may go at any moment and nothing is left.
+// A stream that is open or about to be. A provider task opens, holds and closes it, so nothing
+// leaks if the caller leaves at any moment.
 struct RemoteProvider::Live {
   Live(asio::any_io_executor executor, core::LeaseId its_lease, std::string its_route)
       : lease(std::move(its_lease)), route(std::move(its_route)), news(std::move(executor)) {}
@@ -120,7 +120,7 @@ struct RemoteProvider::Live {
   const std::string route;
   Condition news;
   std::shared_ptr<Terminal> terminal = {};
-  std::optional<Error> failure = {};  // to open it
+  std::optional<Error> failure = {};  // why it could not be opened
   bool is_wanted = true;
 };
 
@@ -155,7 +155,7 @@ class RemoteProvider::LiveHandle final : public execution::LiveCommand {
     if (std::holds_alternative<execution::SignalNumber>(input)) {
       co_return fail(Errc::execution_unsupported, subject_ + " takes no signal", "cancel it");
     }
-    // A terminal's input has no end, and the protocol no word for its size.
+    // A terminal's input has no end, and the protocol cannot resize it.
     const bool ends = std::holds_alternative<execution::EndOfInput>(input);
     if (is_login || !ends) co_return Result<>{};
     co_return co_await live_->terminal->write("\n");
@@ -167,7 +167,7 @@ class RemoteProvider::LiveHandle final : public execution::LiveCommand {
   }
 
  private:
-  // A character that was cut in two waits for its rest: what is typed travels as text.
+  // A character that was split waits for its rest, because typed input is sent as text.
   Task<> type(std::string bytes) {
     bytes = std::exchange(cut_, {}) + bytes;
     const std::size_t whole = bytes.size() - cut_character_length(bytes);
@@ -273,7 +273,7 @@ Task<> RemoteProvider::hold(std::shared_ptr<Live> live, std::shared_ptr<Supervis
   if (waited && !is_over()) {
     terminal->stream().finish({.cause = StreamEnd::Cause::timed_out, .why = "its time is over"});
   }
-  // Not every worker knows how to stop; that it closes is what counts.
+  // Not every worker can stop; only closing is required.
   if (waited && !terminal->end()) (void)co_await terminal->stop();
   if (waited) waited = co_await terminal->close();
   live_.erase(live->route);

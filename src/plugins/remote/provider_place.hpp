@@ -5,7 +5,7 @@
 
 namespace berth::plugins {
 
-// Where a verb is done, and with what. The config holds secrets in plain text.
+// Where a verb runs, and with what. The config holds secrets in plain text.
 struct RemoteProvider::Place {
   std::shared_ptr<Supervisor> plugin;
   DriverPlace driver;
@@ -13,7 +13,7 @@ struct RemoteProvider::Place {
   bj::object config = {};           // as the worker is given it
   bj::object base = {};             // the fields that every call has
   bj::value lease = {};             // {providerLeaseId, metadata, expiresAt}
-  GivenSecrets::Hold secrets = {};  // of the config
+  GivenSecrets::Hold secrets = {};  // secrets of the config
 };
 
 }  // namespace berth::plugins

@@ -1,4 +1,4 @@
-// Sandboxes that somebody prepares by hand, and what is captured of a sandbox.
+// Sandboxes that a user prepares by hand, and templates captured from sandboxes.
 #include "plugins/remote/provider_place.hpp"
 #include "plugins/remote/remote_config.hpp"
 #include "providers/metadata.hpp"
@@ -13,10 +13,10 @@ constexpr int connection_minutes = 15;
 struct Ability {
   bool declared = false;
   const char* method = "";
-  const char* says = "";  // what it cannot do without it
+  const char* says = "";  // what is impossible without it
 };
 
-// What a plugin only declares, or only advertises, it does not do.
+// A plugin supports only what it both declares and advertises.
 Result<> expect_able(const Supervisor& plugin, const DriverPlace& driver, const Ability& ability) {
   if (ability.declared && plugin.advertises(ability.method)) return {};
   return fail(Errc::execution_unsupported,
@@ -151,7 +151,7 @@ Task<execution::CapturedTemplate> RemoteProvider::capture_template(
                   .value_or(core::TemplateKind::unknown),
       .binding = {.field = declared.template_config_binding->field,
                   .unset_fields = declared.template_config_binding->unset_fields}};
-  // Whoever made it is asked to delete it, and nobody else.
+  // Only the plugin that made it is asked to delete it.
   made.metadata["pluginId"] = place.driver.plugin_id.str();
   made.metadata["pluginKey"] = place.driver.plugin_key;
   made.metadata["provider"] = declared.driver_key;

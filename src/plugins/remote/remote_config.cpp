@@ -15,7 +15,7 @@ constexpr auto host_only_keys = std::to_array<std::string_view>(
     {"provider", "driver", "executionWorkspaceMode", "pluginId", "pluginKey", "providerMetadata",
      "providerConfig", "remoteCwd", "shellCommand", "sandboxProviderPlugin"});
 constexpr std::string_view setup_mark = "interactiveSetup";
-constexpr std::size_t shortest_secret = 4;  // a shorter one is in every other word
+constexpr std::size_t shortest_secret = 4;  // a shorter one occurs in too many words
 constexpr std::int64_t milliseconds_max = 86'400'000;
 
 bj::value* step(bj::value& at, std::string_view key) {
@@ -98,7 +98,7 @@ bj::object provider_metadata_of(const bj::object& lease_metadata) {
   const bj::value* own = lease_metadata.if_contains("providerMetadata");
   if (own != nullptr && own->is_object()) return own->get_object();
   bj::object all = lease_metadata;
-  all.erase("leaseFacts");  // which are the host's
+  all.erase("leaseFacts");  // these belong to the host
   return all;
 }
 

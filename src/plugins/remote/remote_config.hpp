@@ -10,18 +10,18 @@
 #include <string>
 #include <vector>
 
-// What goes into a plugin's call, and what of its answer is kept. Pure.
+// What is put into a plugin's call, and what is kept of its response. Pure.
 namespace berth::plugins {
 
-// The config with each secret in the place of its id. A path is of keys and indexes with dots
-// between them; what is not there is passed over.
+// The config with each secret in place of its id. A path consists of keys and indexes separated by
+// dots; missing paths are ignored.
 bj::object with_secrets(bj::object config, const std::map<std::string, Secret>& secrets);
 // Only the values.
 std::vector<Secret> values_of(const std::map<std::string, Secret>& secrets);
-// Without what only the host has to know.
+// Without the fields that only the host needs.
 bj::object config_for_worker(bj::object config);
-// JSON from a plugin on its way to where it is kept: no text in it holds a secret, and every text
-// is clean.
+// A plugin's JSON before it is stored: no string in it contains a secret, and every string is
+// valid.
 bj::value without_secrets(bj::value value, const std::map<std::string, Secret>& secrets);
 
 struct LeaseKeys {
@@ -30,14 +30,14 @@ struct LeaseKeys {
   std::string plugin_id;
   std::string plugin_key;
 };
-// What is stored with a lease. The order is the point: a provider cannot overwrite the config, and
-// neither of them the keys of the host.
+// What is stored with a lease. The order matters: a provider cannot overwrite the config, and
+// neither can overwrite the host's keys.
 bj::object lease_metadata(const LeaseKeys& keys, const bj::object& stored_config,
                           const bj::object& provider_metadata);
-// The two parts back. Metadata that this host did not write is all the provider's.
+// The two parts again. Metadata that this host did not write belongs to the provider.
 bj::object provider_metadata_of(const bj::object& lease_metadata);
 std::optional<bj::object> stored_config_of(const bj::object& lease_metadata);
-// The mark of a lease on a sandbox that somebody prepares by hand: it has a life of its own.
+// Marks the lease of a sandbox that a user prepares by hand; its lifetime is its own.
 void mark_setup(bj::object& lease_metadata);
 bool is_setup(const bj::object& lease_metadata);
 

@@ -18,12 +18,12 @@ using execution::RemoteListing;
 using execution::RemoteLook;
 
 constexpr std::size_t file_piece_bytes = std::size_t{3}
-                                         << 20;  // 4 MiB as base64: Node bears the line
+                                         << 20;  // 4 MiB as base64: Node can read the line
 constexpr std::size_t small_block = std::size_t{64} << 10;
 constexpr std::size_t listing_bytes_max = std::size_t{4} << 20;
 constexpr int list_attempts_max = 3;
 constexpr std::chrono::milliseconds long_step = 5min;  // over a whole tree
-// The stem that providers keep free for what is not yet finished.
+// The prefix that providers reserve for unfinished files.
 constexpr std::string_view scratch_stem = ".paperclip-upload-";
 
 std::string shown(std::string_view path) {
@@ -48,7 +48,7 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
-// Numbers with blanks between them; false when there is anything else.
+// Numbers separated by blanks; false for anything else.
 template <std::size_t count>
 bool read_numbers(std::string_view line, std::array<std::uint64_t, count>& numbers,
                   int first_base = 10) {
@@ -71,13 +71,13 @@ std::optional<struct stat> status_of(std::string_view line) {
   struct stat status{};
   status.st_mode = static_cast<mode_t>(numbers[0]);
   status.st_size = static_cast<off_t>(numbers[1]);
-  status.st_blocks = status.st_size / 512 + 1;  // nobody asked for holes
+  status.st_blocks = status.st_size / 512 + 1;  // holes are not measured
   status.st_mtim.tv_sec = static_cast<time_t>(numbers[2]);
   status.st_nlink = numbers[3];
   return status;
 }
 
-// What readlink said, without the end of its line.
+// The output of readlink, without its line end.
 std::string target_of(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
   return text;
@@ -106,7 +106,7 @@ bool is_name(std::string_view name) {
 
 enum class Group { taken, cut, torn };
 
-// One group of the listing. torn: something vanished between the steps.
+// One group of the listing. torn: an entry vanished between the steps.
 Group take_group(std::string_view& text, RemoteListing& listing) {
   std::vector<struct stat> found;
   std::string_view line = next_line(text);
@@ -146,7 +146,7 @@ std::optional<RemoteListing> parse_listing(std::string_view text, std::size_t en
   return listing;
 }
 
-// The words of small tools are the same everywhere without a locale, which commands have none of.
+// Tool messages are the same everywhere without a locale, and commands have none.
 std::unexpected<Error> step_failure(std::string_view path, std::int64_t exit_code,
                                     const std::string& said) {
   const std::string object = shown(path) + ": ";
@@ -319,7 +319,7 @@ Task<> SandboxFiles::finish_file(const Place& place, const std::string& scratch,
 Task<std::string> SandboxFiles::pack(const PlaceRef& lease, const RemotePath& path,
                                      std::size_t bytes_max) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  // Where commands work there is room, and a right to write.
+  // The commands' folder has space and is writable.
   const std::string scratch = (path.folder == "/" ? "/tmp" : path.folder) + "/" + scratch_name();
   Result<std::string> tar = co_await pack_to(place, path, scratch, bytes_max);
   co_await abandon(lease, {.scratch = scratch});
@@ -364,7 +364,7 @@ auto SandboxFiles::open_draft(const Place& place, const RemotePath& path) const 
   Step step{.script = file_scripts::open_draft, .words = {target, draft.folder}};
   BERTH_CO_TRY(const std::string top, co_await must(place, std::move(step)));
   draft.top = parse_base64(top).value_or("");
-  // It is the sandbox's word, and what is empty below it may go.
+  // The path comes from the sandbox, and empty folders below it may be deleted.
   if (!target.starts_with(draft.top)) draft.top.clear();
   co_return draft;
 }
@@ -406,7 +406,7 @@ execution::Exchange SandboxFiles::exchange(const PlaceRef& lease, const RemotePa
   const auto can = provider_.capabilities(lease, core::LeasePolicy::ephemeral);
   const auto found = provider_.find(lease.config, lease.metadata);
   const auto plugin = found ? provider_.host_.find(found->plugin_id) : nullptr;
-  // One direction alone is not used, and a path that is no text cannot be told.
+  // Both directions are required, and a path that is not valid text cannot be sent.
   const bool is_native = plugin && can.native_sync_in && can.native_sync_out &&
                          !refuses_sync_.contains(lease.lease_id);
   if (!is_native || !is_utf8(path.text())) return exchange;
@@ -430,7 +430,7 @@ Task<> SandboxFiles::move(const Place& place, Mapping mapping) {
   bj::object more{{"lease", place.lease}, {"operations", bj::array{std::move(operation)}}};
   const Result<bj::value> answer = co_await provider_.ask(place, mapping.method, more);
   if (!answer) {
-    // The sandbox may be one that the plugin's own way does not serve: commands do.
+    // The plugin's own transfer may not support this sandbox; commands do.
     if (answer.error().code == Errc::plugin_call_failed) {
       refuses_sync_.insert(mapping.lease_id);
     }

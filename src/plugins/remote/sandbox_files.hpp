@@ -12,10 +12,10 @@
 
 namespace berth::plugins {
 
-// Files of sandboxes of plugins. Looking, and every step that decides, is a command in the sandbox,
-// which needs sh and the usual small tools. Bytes go by the plugin's own way where it has both
-// directions, else as base64 through commands. Whatever arrives does so under a scratch name and is
-// put in its place by one more command, so that neither a plugin nor its end leaves a half.
+// Files in plugin sandboxes. Inspection, and every step that decides, is a command in the sandbox,
+// which needs sh and the usual small tools. Bytes use the plugin's own transfer if it has both
+// directions, else base64 through commands. Everything arrives under a scratch name and is moved
+// into place by one more command, so that a failed plugin leaves no partial file.
 class SandboxFiles final : public execution::RemoteFiles {
  public:
   using PlaceRef = execution::PlaceRef;
@@ -46,7 +46,7 @@ class SandboxFiles final : public execution::RemoteFiles {
   Task<> send_folder(const PlaceRef& lease, const RemotePath& path,
                      const std::string& local) override;
 
-  // Where realize put the workspace of a lease, for a provider whose acquire did not say it.
+  // Where realize put a lease's workspace, for a provider whose acquire did not report it.
   void remember_folder(const core::LeaseId& lease, std::string folder) {
     folders_.insert_or_assign(lease, std::move(folder));
   }
@@ -61,7 +61,7 @@ class SandboxFiles final : public execution::RemoteFiles {
 
  private:
   using Place = RemoteProvider::Place;
-  // The words are paths and numbers; the script knows them as $a, $b, $c and $e.
+  // The arguments are paths and numbers; the script knows them as $a, $b, $c and $e.
   struct Step {
     std::string_view script;
     std::vector<std::string> words = {};
@@ -71,7 +71,7 @@ class SandboxFiles final : public execution::RemoteFiles {
   struct Draft {
     std::string folder = {};   // inside the target
     std::string scratch = {};  // a file
-    std::string top = {};      // the uppermost folder that had to be made; mostly nothing
+    std::string top = {};      // the topmost folder that was created; usually empty
   };
   struct Mapping {
     core::LeaseId lease_id;
@@ -84,7 +84,7 @@ class SandboxFiles final : public execution::RemoteFiles {
 
   Task<Place> place_of(const PlaceRef& lease) const;
   Task<RemoteProvider::Output> run(const Place& place, Step step) const;
-  // One that must succeed; what it said.
+  // A step that must succeed; returns its output.
   Task<std::string> must(const Place& place, Step step) const;
   Task<> move(const Place& place, Mapping mapping);
   std::string scratch_name() const;
@@ -104,12 +104,13 @@ class SandboxFiles final : public execution::RemoteFiles {
                    std::string_view tar) const;
   Task<> place_draft(const Place& place, const RemotePath& path, const Draft& draft,
                      const std::string& tar) const;
-  // As far as the sandbox still can; the failure that is the reason stays the one that is told.
+  // Cleans up as far as the sandbox still can; the original failure remains the one that is
+  // reported.
   asio::awaitable<void> abandon(const PlaceRef& lease, Draft draft) const;
 
   RemoteProvider& provider_;
   std::map<core::LeaseId, std::string> folders_;
-  std::set<core::LeaseId> refuses_sync_;  // leases whose plugin refused to move files itself
+  std::set<core::LeaseId> refuses_sync_;  // leases whose plugin refused to transfer files itself
 };
 
 }  // namespace berth::plugins

@@ -49,7 +49,7 @@ Task<std::shared_ptr<Terminal>> Terminal::open(std::shared_ptr<Supervisor> plugi
   params["hostRouteId"] = host_route_id;
   const Result<bj::value> answer = co_await made->ask("Open", std::move(params), open_time);
   if (!answer && answer.error().code == Errc::plugin_call_failed) {
-    routes.drop(host_route_id);  // the worker says itself that nothing is open
+    routes.drop(host_route_id);  // the worker reports that nothing is open
     co_return std::unexpected(answer.error());
   }
   const bj::object* object = answer ? answer->if_object() : nullptr;
@@ -64,7 +64,7 @@ Task<std::shared_ptr<Terminal>> Terminal::open(std::shared_ptr<Supervisor> plugi
     plugin->punish(bound.error().message);
     co_return std::unexpected(bound.error());
   }
-  // It may be open all the same.
+  // It may be open nevertheless.
   const Result<> closed = co_await made->close();
   if (!answer) co_return std::unexpected(answer.error());
   co_return fail(Errc::plugin_protocol, made->method("Open") + ": the answer names no session" +
@@ -127,7 +127,7 @@ Task<> Terminal::stop() {
 }
 
 Task<> Terminal::close() {
-  // A worker that was started again knows nothing of it.
+  // A restarted worker does not know it.
   if (!plugin_->streams().holds(host_route_id_)) co_return Result<>{};
   bj::object params{{"hostRouteId", host_route_id_}};
   if (kind_ == Kind::login && !session_.empty()) params["workerSessionId"] = session_;

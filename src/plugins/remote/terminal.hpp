@@ -10,13 +10,13 @@
 
 namespace berth::plugins {
 
-// An open login terminal or byte stream of a sandbox. Whoever opened it closes it, also after its
-// end. What it says is never logged: it may be a token. One thread.
+// An open login terminal or byte stream of a sandbox. The caller that opened it closes it, also
+// after its end. Its output is never logged, because it may be a token. One thread.
 class Terminal {
  public:
   enum class Kind { login, duplex };
 
-  // The worker is asked with what `params` hold beside the route's id.
+  // The request to the worker holds `params` and the route's id.
   static Task<std::shared_ptr<Terminal>> open(std::shared_ptr<Supervisor> plugin, Kind kind,
                                               std::string host_route_id, bj::object params);
   Terminal(std::shared_ptr<Supervisor> plugin, Kind kind, Dialect dialect,
@@ -24,12 +24,12 @@ class Terminal {
 
   // The next bytes; nothing at the end.
   Task<std::optional<std::string>> read() { return stream_->read(); }
-  // One that is too large, or comes when too many wait for their answers, ends the stream.
+  // A write that is too large, or that comes when too many are unanswered, ends the stream.
   Task<> write(std::string bytes);
-  // Asks for the end of the command.
+  // Requests the end of the command.
   Task<> stop();
-  // By the route's id alone, so it works also when the answer to open was lost. A worker that does
-  // not confirm it is ended: it might still hold the terminal.
+  // Uses only the route's id, so it works even when the response to open was lost. A worker that
+  // does not confirm it is ended, because it might still hold the terminal.
   Task<> close();
 
   Kind kind() const { return kind_; }
@@ -51,7 +51,7 @@ class Terminal {
   std::string host_route_id_;
   std::string session_;
   std::shared_ptr<Stream> stream_;
-  std::size_t pending_ = 0;  // writes and stops that wait for their answers
+  std::size_t pending_ = 0;  // writes and stops without a response yet
 };
 
 }  // namespace berth::plugins
