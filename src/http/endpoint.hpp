@@ -6,15 +6,15 @@
 #include "http/route.hpp"
 #include "http/server/message/parameters.hpp"
 
-// Typed routes: a handler receives decoded values and returns one; it sees neither header nor
-// status.
+// Typed routes: a handler receives decoded values and returns one; it sees neither headers nor
+// status codes.
 namespace berth::http {
 
 // No path values, no query, no body.
 struct None {};
 BOOST_DESCRIBE_STRUCT(None, (), ())
 
-// The body as it was sent, whatever its type says. The request outlives the handler.
+// The body as it was sent, whatever its media type. The request outlives the handler.
 struct RawBody {
   std::string_view bytes;
 };
@@ -26,24 +26,24 @@ struct Input {
   Body body;
 };
 
-// A Response that the handler wrote itself, and that is documented as the T it usually holds.
+// A Response that the handler wrote itself, documented as the T that it usually holds.
 template <class T>
 struct Rendered {
   Response response;
 };
 
 // Answer is a described struct, a vector or a JSON value; core::Stored<T> (T and its ETag);
-// core::Listing<T> (an array and its Link header); NoContent; or a Response or Rendered<T>, sent as
-// it is.
+// core::Listing<T> (an array and its Link header); NoContent; or a Response or Rendered<T>, sent
+// unchanged.
 template <class Path, class Query, class Body, class Answer>
 struct Endpoint {
   Verb verb = Verb::get;
   std::string path;
   core::Permission needs = core::Permission::instance_admin;
   std::string tag;
-  std::string says;  // one sentence for the reader of the OpenAPI document
+  std::string says;  // one sentence for readers of the OpenAPI document
   unsigned status = 200;
-  std::vector<Shape::Other> others = {};  // for the same reader: what else a success may be
+  std::vector<Shape::Other> others = {};  // for the same readers: other success responses
   std::optional<std::size_t> body_bytes_max = {};
   bool is_always_answered = false;
   bool ends_with_client = false;
@@ -52,7 +52,8 @@ struct Endpoint {
   operator Route() const;
 };
 
-// Server-sent events. `call` ends the stream by returning, and is cancelled when the client goes.
+// Server-sent events. `call` ends the stream by returning, and is cancelled when the client
+// disconnects.
 template <class Path, class Query>
 struct EventStream {
   std::string path;
@@ -78,8 +79,8 @@ struct SocketEndpoint {
   operator Route() const;
 };
 
-// Requests of any method below `path`, which ends in "/*", go to a foreign server: the handler
-// gives the connection, and the query, the body and the answer are that server's.
+// Requests with any method below `path`, which ends in "/*", are passed to a foreign server. The
+// handler returns the connection; that server handles the query, the body and the response.
 template <class Path>
 struct RelayEndpoint {
   std::string path;
@@ -93,11 +94,12 @@ struct RelayEndpoint {
 
 namespace endpoint_detail {
 
-// The body of a request, refused unless it is JSON and says so. An empty body is an empty object.
+// The JSON body of a request; rejected unless its media type is JSON too. An empty body is an empty
+// object.
 Result<bj::value> json_body(const Request& request);
-// "/api/x?status=active&after=CURSOR" in the form of a Link header.
+// "/api/x?status=active&after=CURSOR" as a Link header.
 std::string next_link(const Request& request, std::string_view cursor);
-// Every {name} of the path is a member of the path type and the other way round.
+// Every {name} of the path is a member of the path type and vice versa.
 bool names_fit(std::string_view path, const std::vector<std::string_view>& members);
 
 template <class T, class... M>

@@ -37,7 +37,7 @@ struct ThingBody {
 };
 BOOST_DESCRIBE_STRUCT(ThingBody, (), (name, sizes))
 
-// What a handler was given, as an answer.
+// Returns the handler's input as the response.
 struct Seen {
   std::optional<std::string> company;
   std::optional<std::int64_t> limit;
@@ -156,7 +156,7 @@ class EndpointTest : public testing::Test {
  protected:
   Answer ask(std::string_view text) { return client_.ask(text); }
   static bj::object json(const Answer& answer) { return parse_json(answer.body)->as_object(); }
-  // The paths of the wrong fields.
+  // The paths of the invalid fields.
   static std::vector<std::string> wrong(const Answer& answer) {
     std::vector<std::string> paths;
     const bj::object body = json(answer);
@@ -306,7 +306,7 @@ TEST_F(EndpointTest, TheRequestIdIsTheClientsIfItIsSaneAndOursOtherwise) {
   EXPECT_NE(ask(request("PATCH /api/thing")).header("x-request-id"), made.header("x-request-id"));
 }
 
-// One route of each kind for administrators of a company, which count how often they are entered.
+// One route of each kind for company administrators, which count how often they are entered.
 std::vector<Route> counting(std::atomic<int>& entered) {
   constexpr auto needs = core::Permission::company_admin;
   using NoInput = Input<None, None, None>;

@@ -9,25 +9,25 @@
 
 namespace berth::http {
 
-// Who is calling. Asked before every handler, also of open routes, since a foreign Host or Origin
-// is refused there too.
+// Identifies the caller. Called before every handler, also of open routes, because it rejects a
+// foreign Host or Origin too.
 class Gate {
  public:
   virtual ~Gate() = default;
-  // Fails unauthenticated, untrusted_host, untrusted_origin or local_user_not_trusted.
+  // Fails with unauthenticated, untrusted_host, untrusted_origin or local_user_not_trusted.
   virtual Task<core::Caller> identify(const Request& request) = 0;
 };
 
-// What the server tells whoever counts. Called on the server's thread, so it must be quick.
+// Receives the server's metrics. Called on the server's thread, so it must be quick.
 class Observer {
  public:
   virtual ~Observer() = default;
-  // `route` is the pattern of the route, empty when none matched; `verb` is "get" ... "delete", or
+  // `route` is the route's pattern, empty when none matched; `verb` is "get" ... "delete", or
   // "other".
   virtual void request_finished(std::string_view route, std::string_view verb, unsigned status,
                                 std::chrono::nanoseconds took) = 0;
   virtual void connections_changed(std::size_t open) = 0;
-  // Event streams, WebSockets and requests that are passed on.
+  // Event streams, WebSockets and relayed requests.
   virtual void streams_changed(std::size_t open) = 0;
   // A stream was closed to make room for another client.
   virtual void stream_evicted() = 0;

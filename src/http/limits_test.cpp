@@ -20,7 +20,7 @@ using http_test::request;
 using http_test::TestServer;
 using std::chrono::milliseconds;
 
-// A handler that waits until the test lets it go.
+// A handler that waits until the test releases it.
 class Door {
  public:
   Route route(std::string path) {
@@ -50,7 +50,7 @@ class Door {
   }
 
   std::promise<void> arrived_;
-  asio::steady_timer* bell_ = nullptr;  // of the handler that waits
+  asio::steady_timer* bell_ = nullptr;  // wakes the waiting handler
   bool open_ = false;
 };
 
@@ -71,7 +71,7 @@ std::vector<Route> with_hello(std::vector<Route> routes = {}) {
   return routes;
 }
 
-// Long enough that nothing happens by accident, but for what a test sets.
+// Long enough that no limit applies by accident, except those that a test sets.
 Limits quick_sweeps() {
   return Limits{.sweep_interval = milliseconds{10}};
 }
@@ -209,7 +209,7 @@ TEST(Limits, NothingLargeIsKeptForWhoMayNotSendIt) {
       .call = [](core::Call, Input<None, None, std::string>) -> Task<None> { co_return None{}; }};
   TestServer server{{take}, quick_sweeps()};
   Client client{server.port()};
-  // Only the head is sent: an answer that waited for the body would never come.
+  // Only the head is sent: a response that waited for the body would never come.
   EXPECT_EQ(client
                 .ask("PUT /large HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
                      "Content-Type: application/json\r\nContent-Length: 60000000\r\n\r\n")
@@ -252,7 +252,7 @@ TEST(Limits, BodiesOfAllConnectionsTogetherAreLimited) {
   holder.send(head);
   holder.read_until("\r\n\r\n");
   holder.send("\"" + std::string(800, 'x'));
-  // The holder's bytes may still be on their way, so the others ask until they have arrived.
+  // The holder's bytes may still be in flight, so the others retry until they have arrived.
   int status = 200;
   while (status == 200) {
     Client other{server.port()};
@@ -274,7 +274,7 @@ TEST(Limits, ABodyOfSomeSizeIsReadOnlyForWhoMaySendIt) {
            "Content-Type: application/json\r\nContent-Length: " +
            std::to_string(bytes) + "\r\n\r\n";
   };
-  // Only the head is sent: an answer that waited for the body would never come.
+  // Only the head is sent: a response that waited for the body would never come.
   EXPECT_EQ(Client{server.port()}.ask(head(20'000)).status, 401);
   EXPECT_EQ(Client{server.port()}
                 .ask("GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
@@ -296,7 +296,8 @@ TEST(Limits, AViewerLeavesRoomForTheBodiesOfOthers) {
   };
   Client holder{server.port()};
   holder.send(of("viewer-11", 90'002) + "\"" + std::string(90'000, 'x'));
-  // Every answer takes a turn of the server's loop, which reads of the holder's body meanwhile.
+  // Every response takes one iteration of the server's loop, which meanwhile reads the holder's
+  // body.
   Client other{server.port()};
   for (int turn = 0; turn < 100; ++turn) EXPECT_EQ(other.ask(request("GET /hello")).status, 200);
   const std::string text = "\"" + std::string(50'000, 'x') + "\"";

@@ -48,7 +48,7 @@ std::vector<std::string_view> documented_methods(const Route& route) {
   return {"get", "put", "post", "delete", "options", "head", "patch", "trace"};
 }
 
-// "get" and "/api/companies/{company}/agents" make "getCompaniesByCompanyAgents".
+// "get" and "/api/companies/{company}/agents" become "getCompaniesByCompanyAgents".
 std::string operation_id(std::string_view method, std::string_view path) {
   std::string id{method};
   if (path.starts_with("/api/")) path.remove_prefix(4);
@@ -62,7 +62,7 @@ std::string operation_id(std::string_view method, std::string_view path) {
   return id;
 }
 
-// The path as callers know it: {company_id} is {companyId}, and what is below a path is {path}.
+// The path as callers know it: {company_id} becomes {companyId}, and "*" becomes {path}.
 std::string public_path(std::string_view path) {
   std::string out;
   while (!path.empty()) {
@@ -100,7 +100,7 @@ bj::array parameters_of(const Shape& shape, const Route& route) {
                     {"description", says},
                     {"schema", bj::object{{"type", "string"}}}});
   };
-  // A relay has neither: its verb is `get`, and who answers behind it has rules of its own.
+  // A relay has neither: its verb is `get`, and the server behind it has its own rules.
   if (route.verb == Verb::post) {
     add_header("Idempotency-Key", "The same key and request get the first answer again.");
   }
@@ -132,7 +132,7 @@ bj::object success_of(const Shape& shape) {
   return success;
 }
 
-// The object under a key, made where it is missing.
+// The object under a key, created if it is missing.
 bj::object& object_in(bj::object& parent, std::string_view key) {
   bj::value& found = parent[key];
   return found.is_object() ? found.get_object() : found.emplace_object();
@@ -159,7 +159,7 @@ bj::object responses_of(const Shape& shape, const Route& route) {
   return responses;
 }
 
-// Body and answer are those of the server that the request is passed on to.
+// Body and response belong to the server that the request is passed to.
 void describe_relay(bj::object& operation, std::string_view method) {
   const bj::object anything = content("*/*", {});
   if (method != "get" && method != "head" && method != "trace") {

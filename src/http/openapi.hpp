@@ -10,8 +10,8 @@ struct ApiTitle {
   std::string description = {};
 };
 
-// The OpenAPI 3.1 document of a route table. The order is that of the table, so the same table
-// gives the same text.
+// The OpenAPI 3.1 document of a route table, in the table's order, so the same table gives the same
+// text.
 bj::object openapi_document(const std::vector<Route>& routes, const ApiTitle& title);
 
 }  // namespace berth::http

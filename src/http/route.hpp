@@ -15,19 +15,20 @@ class SchemaBook;
 
 namespace berth::http {
 
-// One server-sent event. A multi-line `data` stays one event.
+// One server-sent event. A multi-line `data` remains one event.
 struct Event {
   std::string id = {};
   std::string name = {};
   std::string data = {};
 };
 
-// Where an event stream writes. The answer's head leaves with the first event, so a handler that
-// fails before it is answered with a plain error.
+// Where an event stream writes. The response head is sent with the first event, so a handler that
+// fails before it gets a plain error response.
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  // Suspends while the client reads slowly; fails `cancelled` once the client is gone.
+  // Suspends while the client reads slowly; fails with `cancelled` once the client has
+  // disconnected.
   virtual Task<> send(Event event) = 0;
   virtual bool open() const = 0;
 };
@@ -39,7 +40,7 @@ struct Message {
   std::string bytes = {};
 };
 
-// The close codes of RFC 6455 that a handler has a use for.
+// The RFC 6455 close codes that handlers use.
 enum class CloseCode : unsigned short {
   normal = 1000,
   going_away = 1001,
@@ -49,19 +50,19 @@ enum class CloseCode : unsigned short {
 };
 
 // A WebSocket. The upgrade is answered with the first receive or send, so a handler that fails
-// before it is answered with a plain error. One receive and any number of sends may be under way;
-// pings are answered, and a closed peer is noticed, while a receive is.
+// earlier gets a plain error response. One receive and any number of sends may be in progress.
+// Pings are answered, and a closed peer is noticed, only during a receive.
 class Socket {
  public:
   virtual ~Socket() = default;
   // Nothing once the peer has closed.
   virtual Task<std::optional<Message>> receive() = 0;
-  // Sends wait for one another; fails `cancelled` once the peer is gone.
+  // Sends wait for one another; fails with `cancelled` once the peer has disconnected.
   virtual Task<> send(Message message) = 0;
   virtual Task<> close(CloseCode code, std::string reason) = 0;
 };
 
-// One {name} of a route's path and the decoded text that stood there.
+// One {name} of a route's path and its decoded text.
 struct PathValue {
   std::string_view name;
   std::string text;
@@ -71,17 +72,17 @@ using PathValues = std::vector<PathValue>;
 // The wire name of a {name}, which a table may spell like the member: `company_id` is `companyId`.
 std::string parameter_name(std::string_view placeholder);
 
-// The caller of a handler keeps the request, the values and the sink alive until it has ended.
+// The handler's caller keeps the request, the values and the sink alive until it has ended.
 using PlainHandler = std::function<Task<Response>(core::Call, const Request&, const PathValues&)>;
 using EventHandler =
     std::function<Task<>(core::Call, const Request&, const PathValues&, EventSink&)>;
 using SocketHandler = std::function<Task<>(core::Call, const Request&, const PathValues&, Socket&)>;
-// Gives a connection to a foreign HTTP server, to which the session then passes the request on, of
-// whatever method, and from which it takes the answer. The body has not been read.
+// Returns a connection to a foreign HTTP server. The session passes the request on to it, whatever
+// its method, and relays the response. The body has not been read.
 using RelayHandler = std::function<Task<Fd>(core::Call, const Request&, const PathValues&)>;
 using Handler = std::variant<PlainHandler, EventHandler, SocketHandler, RelayHandler>;
 
-// What a route takes and gives, as JSON Schema, for the OpenAPI document.
+// A route's input and output as JSON Schema, for the OpenAPI document.
 struct Shape {
   enum class In { path, query };
   enum class Need { required, optional };
@@ -92,9 +93,9 @@ struct Shape {
     bj::object schema;
   };
 
-  // Another answer that is a success, which the handler wrote itself: bytes, or nothing.
+  // Another success response, which the handler wrote itself: bytes, or nothing.
   struct Other {
-    std::optional<unsigned> status = {};  // none: the route's own
+    std::optional<unsigned> status = {};  // none: the route's status
     std::string type = {};                // none: it has no body
     std::vector<std::string> headers = {};
   };
@@ -118,7 +119,8 @@ struct Route {
   std::string says;
   unsigned status = 200;
   std::optional<std::size_t> body_bytes_max = {};  // instead of Limits::body_bytes_max
-  // Its handler costs nothing, so that it takes no share and is answered when others are refused.
+  // Its handler costs nothing, so it takes no share and is answered when other requests are
+  // refused.
   bool is_always_answered = false;
   // It only reads, and may wait for what it reads: it is cancelled when its client goes.
   bool ends_with_client = false;

@@ -56,9 +56,9 @@ Task<> stream(engine::Activities& activities, core::Call call, core::CompanyId c
   co_return Result<>{};
 }
 
-// Tells that something of the company has changed, and the entries of its trail: whoever shows
-// anything of it reads that again. A client that comes back says which entry it saw last, and reads
-// everything again, since changes without an entry are not kept.
+// Reports that something in the company has changed, and sends the entries of its trail, so that
+// clients reload what they show. A client that reconnects names the last entry it saw and reloads
+// everything, because changes without an entry are not kept.
 Task<> stream_changes(engine::Activities& activities, core::Call call, core::CompanyId company,
                       std::optional<std::string> last_event_id, EventSink& sink) {
   std::uint64_t seen = activities.changes(company);

@@ -42,9 +42,9 @@ bool waits(const engine::RunView& run) {
   return run.status == core::RunState::queued || run.status == core::RunState::starting;
 }
 
-// Three tasks share it: output goes out, requests come in, and stdin waits for a command that
-// reads. Requests are read all the time, so that pings are answered and a client that goes is
-// noticed, however long the command lets its stdin wait.
+// Three tasks share it: one sends output, one reads requests, and one holds stdin for the command.
+// Requests are read all the time, so that pings are answered and a disconnect is noticed, however
+// long stdin waits.
 class Attachment {
  public:
   Attachment(engine::Runs& runs, core::Call call, core::RunId run, Socket& socket,
@@ -67,7 +67,7 @@ class Attachment {
     Result<> told = co_await tell_progress(std::move(seen));
     if (told) told = co_await tell_output(offset);
     if (!told && told.error().code != Errc::cancelled) co_await tell_error(told.error());
-    // The peer's answer ends the reading of requests in an orderly way.
+    // The peer's close frame ends the reading of requests in an orderly way.
     const auto code = told ? CloseCode::normal : CloseCode::internal_error;
     const std::string reason{told ? "" : name_of(told.error().code)};
     co_await socket_.close(code, reason);
@@ -107,8 +107,9 @@ class Attachment {
     co_return co_await socket_.send({.bytes = encode_text(ended)});
   }
 
-  // Its output is with another server, and its end in the store. Told once where that is; then for
-  // a while, since that server may go, and this one go on with the run. Whether the run is over.
+  // The output is on another server, and the end is in the store. The client gets that server's
+  // address once. Then this waits a while, because that server may stop and this one may take over
+  // the run. Returns whether the run is over.
   Task<bool> wait_without_output(Error why) {
     if (!std::exchange(is_elsewhere_, true)) BERTH_CO_DO(co_await tell_error(std::move(why)));
     BERTH_CO_TRY(const engine::RunView seen,
@@ -116,7 +117,7 @@ class Attachment {
     co_return core::is_final(seen.status);
   }
 
-  // Neighbours of one stream travel together; what the client has already is left out.
+  // Adjacent records of one stream are sent together; what the client already has is left out.
   Task<> send_pieces(std::span<const core::OutputRecord> pieces, std::int64_t offset) {
     std::string bytes;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -146,7 +147,8 @@ class Attachment {
     co_return co_await socket_.send({.bytes = encode_text(news)});
   }
 
-  // Ends when the client has gone. What is wrong with a request is told and goes no further.
+  // Ends when the client has disconnected. An invalid request is answered with an error and
+  // dropped.
   Task<> read_requests() {
     while (true) {
       BERTH_CO_TRY(const std::optional<Message> message, co_await socket_.receive());
@@ -212,16 +214,16 @@ class Attachment {
   core::RunId run_;
   Socket& socket_;
   StdinQueue waiting_;
-  bool is_elsewhere_ = false;  // the client was told which server has the output
-  bool executing_ = false;     // from here on the command can take input
-  asio::steady_timer news_;    // expires never; cancelled when there is something to deliver
+  bool is_elsewhere_ = false;  // the client got the name of the server with the output
+  bool executing_ = false;     // from now on the command accepts input
+  asio::steady_timer news_;    // never expires; cancelled when there is something to deliver
 };
 
 }  // namespace
 
 Task<> attach(engine::Runs& runs, core::Call call, core::RunId run, std::int64_t offset,
               Socket& socket) {
-  // Before the upgrade is answered, so that a run that is not there is a plain 404.
+  // Before the upgrade is answered, so that a missing run is a plain 404.
   BERTH_CO_TRY(engine::RunView seen, co_await runs.get(call, run, std::chrono::milliseconds{0}));
   Attachment attachment{runs, std::move(call), std::move(run), socket,
                         co_await asio::this_coro::executor};

@@ -5,15 +5,14 @@
 
 namespace berth::http {
 
-// Clients that are shared with other control planes name the company beside the object. It is not
-// needed, but where it is given it must be the object's.
+// Clients shared with other control planes name the company beside the object. It is optional, but
+// if given it must be the object's company.
 struct CompanyQuery {
   std::optional<core::CompanyId> company_id;
 };
 BOOST_DESCRIBE_STRUCT(CompanyQuery, (), (company_id))
 
-// Does what was asked for, after the company in the query has turned out to be that of the
-// environment.
+// Calls `next` after checking that the company in the query is the environment's.
 template <class Next>
 auto in_company(engine::Environments& environments, core::Call call, core::EnvironmentId id,
                 std::optional<core::CompanyId> company, Next next) -> std::invoke_result_t<Next&> {

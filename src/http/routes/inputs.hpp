@@ -27,7 +27,7 @@ struct PageQuery {
 };
 BOOST_DESCRIBE_STRUCT(PageQuery, (), (limit, after))
 
-// A number of a query, or what stands for it when it is absent.
+// A number in a query, or its default.
 struct Bounds {
   std::int64_t usual;
   std::int64_t least;
@@ -35,13 +35,13 @@ struct Bounds {
 };
 inline constexpr Bounds any_offset{
     .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
-// How long a call may wait for something to happen.
+// How long a call may wait for an event.
 inline constexpr Bounds wait_seconds{.usual = 0, .least = 0, .most = 60};
 
 Result<std::int64_t> bounded(std::string_view parameter, const std::optional<std::int64_t>& given,
                              Bounds bounds);
 
-// Reads `limit` and `after` of a query and calls the use case with the page they ask for.
+// Reads `limit` and `after` from a query and calls the use case with that page.
 template <class Query, class Call>
 auto with_page(Query query, Call call) -> std::invoke_result_t<Call&, core::PageRequest> {
   BERTH_CO_TRY(core::PageRequest page, core::parse_page(query.limit, query.after));

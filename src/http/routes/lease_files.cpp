@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-// Bytes, not JSON, in and out of the places that leases hold.
+// Bytes, not JSON, in and out of leased places.
 namespace berth::http {
 namespace {
 
@@ -101,7 +101,7 @@ Task<NoContent> unpack(LeaseFiles& files, core::Call call, core::LeaseId id, std
   co_return NoContent{};
 }
 
-// The same route, described as one of archives.
+// The same route, described as one for archives.
 Route of_tar(Route route) {
   route.describe = [describe = std::move(route.describe)](SchemaBook& book) {
     Shape shape = describe(book);

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-// Ports of the sandboxes that leases hold: HTTP by the path, anything else over a WebSocket.
+// Ports of leased sandboxes: HTTP by path, anything else over a WebSocket.
 namespace berth::http {
 namespace {
 
@@ -33,7 +33,7 @@ Task<Fd> dial(engine::Leases& leases, core::Call call, PortPath path) {
   co_return co_await leases.dial(call, path.lease, static_cast<std::uint16_t>(port));
 }
 
-// A binary message is bytes of the connection; an empty one is the end of what its sender says.
+// A binary message holds bytes of the connection; an empty one is the end of its sender's data.
 class RawPort {
  public:
   RawPort(asio::any_io_executor executor, Fd connection, Socket& socket)
@@ -46,7 +46,7 @@ class RawPort {
   }
 
  private:
-  // Ends when the client has gone.
+  // Ends when the client has disconnected.
   Task<> take_from_client() {
     while (true) {
       BERTH_CO_TRY(const std::optional<Message> message, co_await socket_.receive());
@@ -59,12 +59,12 @@ class RawPort {
         ::shutdown(connection_.native_handle(), SHUT_WR);
         continue;
       }
-      // Who inside takes no more may still have something to say.
+      // A server that no longer reads may still send data.
       co_await asio::async_write(connection_, asio::buffer(message->bytes), as_pair);
     }
   }
 
-  // Ends when the port has said everything.
+  // Ends when the port has sent everything.
   Task<> take_from_port() {
     std::vector<char> piece(piece_bytes);
     while (true) {
@@ -82,7 +82,7 @@ class RawPort {
 };
 
 Task<> serve_raw(engine::Leases& leases, core::Call call, SocketInput in, Socket& socket) {
-  // Before the upgrade is answered, so that a port that nobody listens on is a plain 502.
+  // Before the upgrade is answered, so that a port without a listener is a plain 502.
   BERTH_CO_TRY(Fd connection, co_await dial(leases, std::move(call), in.path));
   RawPort port{co_await asio::this_coro::executor, std::move(connection), socket};
   co_return co_await port.serve();

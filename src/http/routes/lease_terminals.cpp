@@ -2,11 +2,11 @@
 #include "http/routes/routes.hpp"
 #include "http/routes/terminal.hpp"
 
-// Commands with somebody in front of them, in places that leases hold.
+// Interactive commands in leased places.
 namespace berth::http {
 namespace {
 
-// Nothing is kept of what was said, so nobody can go on reading it.
+// The output is not stored, so reading cannot resume.
 constexpr Bounds no_offset{.usual = 0, .least = 0, .most = 0};
 constexpr Bounds terminal_side{.usual = 80, .least = 1, .most = 1000};
 
@@ -30,7 +30,7 @@ Task<> terminal(engine::LeaseTerminals& terminals, core::Call call, core::LeaseI
   BERTH_CO_TRY(wanted.size.columns, bounded("columns", query.columns, terminal_side));
   BERTH_CO_TRY(wanted.size.rows,
                bounded("rows", query.rows.value_or(wanted.size.rows), terminal_side));
-  // Before the upgrade is answered, so that a lease that is not there is a plain 404.
+  // Before the upgrade is answered, so that a missing lease is a plain 404.
   BERTH_CO_TRY(execution::LiveCommandPtr opened,
                co_await terminals.open(std::move(call), std::move(lease), std::move(wanted)));
   AttachFrames frames;

@@ -10,7 +10,7 @@
 
 namespace berth::http {
 
-// What the server says of itself, fixed when it starts.
+// The server's description of itself, fixed when it starts.
 struct ServerFacts {
   std::string version;
   std::string mode;
@@ -19,7 +19,7 @@ struct ServerFacts {
   Time started_at;
 };
 
-// One thing that was found about the machine of the server, and what to do about it.
+// One finding about the server's machine, and what to do about it.
 struct Finding {
   std::string check;
   std::string verdict;  // ok, note, warn or fail
@@ -28,16 +28,16 @@ struct Finding {
 };
 BOOST_DESCRIBE_STRUCT(Finding, (), (check, verdict, says, remedy))
 
-// What the server can be asked about itself. Whoever gives it outlives the routes.
+// What the server can report about itself. Its owner outlives the routes.
 struct Examination {
-  // Whether the disk of the home has room for what commands say.
+  // Whether the disk of the home folder has room for command output.
   std::function<bool()> keeps_output;
   std::function<std::string()> metrics;
   std::function<Task<std::vector<Finding>>()> findings;
   std::function<Task<std::vector<core::Wall>>()> walls;
 };
 
-// One table per topic; together they are the router, the permission check, the decoder and the
+// One table per topic. Together they are the router, the permission check, the decoder and the
 // OpenAPI document.
 std::vector<Route> company_routes(engine::Engine& work);
 std::vector<Route> company_usage_routes(engine::Engine& work);
@@ -59,7 +59,7 @@ std::vector<Route> session_routes(engine::Engine& work, const ServerFacts& facts
 std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
                                  Examination examination);
 
-// All of them, and the document that describes them at /api/openapi.json.
+// All routes, and the document that describes them at /api/openapi.json.
 std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
                               Examination examination);
 

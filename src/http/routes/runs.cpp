@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t start_bytes_max = std::size_t{8} << 20;  // a command with its stdin
 constexpr Bounds event_count{.usual = 200, .least = 1, .most = 1000};
 constexpr Bounds log_bytes{.usual = 256 << 10, .least = core::log_page_bytes_min, .most = 16 << 20};
-// A page of lines is split and escaped on the loop, where everybody waits for it. Who asks for more
-// gets this much, and goes on at the next offset.
+// A page of lines is split and escaped on the loop, where all clients wait for it. A caller that
+// requests more gets this much, and continues at the next offset.
 constexpr std::size_t lines_page_bytes_max = 256 << 10;
 
 struct RunPath {
@@ -69,7 +69,7 @@ struct OffsetQuery {
 };
 BOOST_DESCRIBE_STRUCT(OffsetQuery, (), (offset))
 
-// Whether the agent is there comes first: a foreign agent is a missing one, also for an agent.
+// Checks first that the agent exists: a foreign agent is reported as missing, also to an agent.
 Task<core::Run> invoke(engine::Engine& work, core::Call call, core::AgentId agent,
                        engine::InvokeAgent wanted) {
   if (!core::may_invoke(call.who, agent)) BERTH_CO_DO(co_await work.agents.get(call, agent));
@@ -113,7 +113,7 @@ Result<std::int64_t> seq_of(const std::optional<std::string>& last_event_id) {
                                {{"/Last-Event-ID", "is no number of an event"}}});
 }
 
-// Every event after the one the client saw last, until the run is over and all was sent.
+// Every event after the last one the client saw, until the run is over and all events were sent.
 Task<> stream_events(engine::Runs& runs, core::Call call, core::RunId id,
                      std::optional<std::string> last_event_id, EventSink& sink) {
   BERTH_CO_TRY(std::int64_t last, seq_of(last_event_id));

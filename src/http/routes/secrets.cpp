@@ -128,7 +128,7 @@ std::vector<Route> single_secret_routes(engine::Secrets& secrets) {
   };
 }
 
-// For the process of a run, which speaks for its agent.
+// For a run's process, which acts for its agent.
 std::vector<Route> run_secret_routes(engine::RunSecrets& secrets) {
   using core::Permission;
   return {

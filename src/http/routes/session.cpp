@@ -1,6 +1,6 @@
-// Who is looking at the page, and the cookie by which a browser brings its key: a WebSocket and a
-// stream of events cannot carry a header of the page's choosing, and no script can read a cookie
-// that is HttpOnly.
+// Identifies the page's user, and sets the cookie by which a browser sends its key. A WebSocket or
+// an event stream cannot carry a header that the page chooses, and no script can read an HttpOnly
+// cookie.
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
 #include "http/server/bearer_gate.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr core::PageRequest all_that_fit{.limit = core::page_limit_max};
 
-// Somebody without a key sends it: a key and little around it.
+// The sender has no key yet: room for a key and little else.
 constexpr std::size_t sign_in_bytes_max = 4096;
 
 struct SessionQuery {
@@ -30,14 +30,14 @@ struct AgentBrief {
 };
 BOOST_DESCRIBE_STRUCT(AgentBrief, (), (id, name, adapter_type))
 
-// Of the settings what the forms and pages of every caller go by.
+// The settings that every caller's forms and pages need.
 struct PageSettings {
   bool strict_secrets = false;
   std::int64_t answer_retention_hours = 0;
 };
 BOOST_DESCRIBE_STRUCT(PageSettings, (), (strict_secrets, answer_retention_hours))
 
-// All that a page must know before it shows anything, in one answer.
+// All that a page must know before it shows anything, in one response.
 struct SessionView {
   std::string version;
   std::string deployment_mode;
@@ -45,7 +45,7 @@ struct SessionView {
   core::Role role = core::Role::viewer;
   std::vector<core::Permission> permissions;
   std::vector<engine::CompanyView> companies;
-  std::optional<engine::CompanyView> company;  // the one that was asked for, else the first
+  std::optional<engine::CompanyView> company;  // the requested one, else the first
   std::vector<engine::EnvironmentBrief> environments;
   std::vector<AgentBrief> agents;
   std::optional<PageSettings> settings;
@@ -105,7 +105,7 @@ Response with_cookie(std::string_view key, std::string_view age, bool is_secure)
   return {.status = 204, .content_type = {}, .headers = {{"Set-Cookie", std::move(cookie)}}};
 }
 
-// The cookie lives as long as the browser's session; the key behind it, as long as it is valid.
+// The cookie lasts for the browser session; the key behind it lasts as long as it is valid.
 Task<Response> sign_in(engine::Engine& work, bool is_secure, SignIn wanted) {
   const std::string key{wanted.key.reveal()};
   BERTH_CO_DO(co_await work.tokens.identify(key));

@@ -8,7 +8,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-// Custom images of environments, and the sessions in which somebody prepares one.
+// Custom images of environments, and the sessions in which a user prepares one.
 namespace berth::http {
 namespace {
 
@@ -36,14 +36,14 @@ constexpr std::chrono::seconds first_word_limit{10};
 
 BOOST_DEFINE_ENUM_CLASS(TicketWord, auth)
 
-// The first thing that a client says.
+// The first message of a client.
 struct TicketFrame {
   TicketWord type = TicketWord::auth;
   std::string token;
 };
 BOOST_DESCRIBE_STRUCT(TicketFrame, (), (type, token))
 
-// Whoever connects and says nothing does not stay.
+// A client that connects and sends nothing is disconnected.
 Task<std::string> first_word(Socket& socket) {
   using namespace asio::experimental::awaitable_operators;
   asio::steady_timer limit{co_await asio::this_coro::executor, first_word_limit};
@@ -64,7 +64,7 @@ Task<engine::SetupTerminals::Opened> opened_by(engine::SetupTerminals& terminals
   co_return co_await terminals.open(std::move(ticket));
 }
 
-// The server asks again for whoever shows a key at each request; here none was shown.
+// The server rechecks callers that send a key; here there is none.
 Task<> watch_holder(engine::SetupTerminals& terminals, core::Caller holder, Socket& socket) {
   constexpr std::chrono::seconds ask_every{2};
   asio::steady_timer next{co_await asio::this_coro::executor};

@@ -11,13 +11,13 @@
 
 namespace berth::http {
 
-// Input of a client that waits for a command that reads. It holds no more than a window, in which a
-// piece counts for what keeping it costs, however short it is.
+// A client's input that waits for the command to read. It holds at most one window, in which a
+// piece counts for what storing it costs, however short it is.
 class StdinQueue {
  public:
   using Piece = std::variant<std::string, execution::EndOfInput>;
 
-  // False where the window is full. One end that waits is enough, so another one is dropped.
+  // False when the window is full. One waiting end is enough, so another one is dropped.
   bool keep(Piece piece) {
     const bool is_end = std::holds_alternative<execution::EndOfInput>(piece);
     if (is_end && std::exchange(end_waits_, true)) return true;

@@ -19,7 +19,7 @@ BOOST_DESCRIBE_STRUCT(Health, (), (status, version, deployment_mode, database, s
 struct Readiness {
   std::string status;
   std::string store;
-  std::string disk;  // "ok", or "full": output of commands is lost
+  std::string disk;  // "ok", or "full": command output is lost
   std::optional<std::string> error;
 };
 BOOST_DESCRIBE_STRUCT(Readiness, (), (status, store, disk, error))
@@ -28,8 +28,8 @@ Task<Response> constant(Response answer) {
   co_return answer;
 }
 
-// A disk without room loses output, and what is refused for want of it says so itself: there is no
-// use in sending callers elsewhere, where the same may hold.
+// A full disk loses output, but the server remains ready: requests that fail for lack of space
+// report that themselves, and another server may have the same problem.
 Task<Response> readiness(engine::Engine& work, std::function<bool()> keeps_output) {
   const Result<> answered = co_await work.ready();
   const Readiness ready{.status = answered ? "ready" : "unavailable",
@@ -39,7 +39,7 @@ Task<Response> readiness(engine::Engine& work, std::function<bool()> keeps_outpu
   co_return json_response(answered ? 200 : 503, ready);
 }
 
-// Where the server's own files lie is for instance administrators.
+// The location of the server's own files is for instance administrators.
 Task<std::vector<Finding>> findings_for(core::Caller who, Task<std::vector<Finding>> examination) {
   constexpr std::array<std::string_view, 5> of_the_server{"configuration", "keeper", "home",
                                                           "master key", "database"};

@@ -1,7 +1,7 @@
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
 
-// Sandboxes as a whole: captured, compared, put back, forked and frozen.
+// Sandboxes as a whole: captured, compared, restored, forked and frozen.
 namespace berth::http {
 namespace {
 

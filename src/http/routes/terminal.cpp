@@ -114,7 +114,7 @@ class TerminalSession final : public execution::OutputTaker {
   TerminalFrames& frames_;
   Socket& socket_;
   StdinQueue waiting_;
-  asio::steady_timer news_;  // expires never; cancelled when there is something to deliver
+  asio::steady_timer news_;  // never expires; cancelled when there is something to deliver
 };
 
 }  // namespace

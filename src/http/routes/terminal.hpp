@@ -6,8 +6,7 @@
 
 namespace berth::http {
 
-// What travels between a terminal and a client, in the words of one kind of client. Nothing where
-// that kind has no word for it.
+// The messages between a terminal and one kind of client. Empty if that kind has no such message.
 class TerminalFrames {
  public:
   virtual ~TerminalFrames() = default;
@@ -20,8 +19,8 @@ class TerminalFrames {
   virtual Result<core::AttachRequest> request(const Message& message) = 0;
 };
 
-// The frames of core/output/attach.hpp; what a run's `ended` says of the run, this one says of the
-// command, as `exec`.
+// The frames of core/output/attach.hpp. Where a run's `ended` describes the run, this one describes
+// the command, as `exec`.
 class AttachFrames final : public TerminalFrames {
  public:
   std::optional<Message> ready() override { return std::nullopt; }
@@ -35,7 +34,7 @@ class AttachFrames final : public TerminalFrames {
 // Text in both directions, for a page that shows a terminal and nothing else:
 //   client  {type: input, data}, {type: resize, cols, rows}
 //   server  {type: ready}, {type: output, data}, {type: error, error, code}, {type: closed, ...}
-// `data` is what is typed and shown; a character that output cuts in two waits for its rest.
+// `data` is the typed or shown text; a character that output splits waits for its rest.
 class PageFrames final : public TerminalFrames {
  public:
   std::optional<Message> ready() override;
@@ -49,11 +48,11 @@ class PageFrames final : public TerminalFrames {
   std::string cut_;  // the start of a character
 };
 
-// What becomes of a command whose client goes before its end.
+// What happens to a command whose client disconnects before its end.
 enum class OnLeave { goes_on, is_cancelled };
 
-// Serves one client in front of a command in a place that a lease holds, until the command has
-// ended or the client goes.
+// Serves one client of a command in a leased place, until the command has ended or the client
+// disconnects.
 Task<> serve_terminal(execution::LiveCommandPtr command, std::uint64_t offset,
                       TerminalFrames& frames, Socket& socket, OnLeave on_leave = OnLeave::goes_on);
 

@@ -12,8 +12,8 @@ struct EndedCommand {
   std::string outcome;
   std::optional<std::int64_t> exit_code;
   std::optional<std::string> signal;
-  std::int64_t bytes_lost;        // of its output, which a full disk refused to keep
-  std::int64_t bytes_over_limit;  // and more than is kept of any command
+  std::int64_t bytes_lost;        // output that a full disk did not keep
+  std::int64_t bytes_over_limit;  // output beyond the limit of any command
 };
 BOOST_DESCRIBE_STRUCT(EndedCommand, (),
                       (id, outcome, exit_code, signal, bytes_lost, bytes_over_limit))
@@ -52,7 +52,7 @@ struct PageClosed {
 };
 BOOST_DESCRIBE_STRUCT(PageClosed, (), (type, reason, exit_code, signal))
 
-// The same in both languages.
+// The same in both formats.
 struct ErrorNews {
   AttachNews type = AttachNews::error;
   std::string error;
@@ -60,7 +60,7 @@ struct ErrorNews {
 };
 BOOST_DESCRIBE_STRUCT(ErrorNews, (), (type, error, code))
 
-// A request as it is written; which fields belong to which type is checked after decoding.
+// A request as sent; which fields belong to which type is checked after decoding.
 struct PageRequest {
   PageVerb type = PageVerb::input;
   std::optional<std::string> data;

@@ -10,7 +10,7 @@ constexpr std::string_view files_folder = "/assets/";
 
 struct Coded {
   std::string_view bytes;
-  std::string_view coding;  // empty: as it is
+  std::string_view coding;  // empty: not compressed
 };
 
 Coded best_coding(const Asset& file, std::string_view accepted) {
@@ -36,8 +36,8 @@ bool is_page(const Asset& file) {
   return file.path == "/";
 }
 
-// A path that is no file is one of the page's own, but only for who can show a page: programs that
-// have mistyped a path are told so.
+// A path without a file is one of the page's own routes, but only for clients that can show a page.
+// A program with a mistyped path gets an error.
 const Asset* find_file(std::span<const Asset> files, const Request& request) {
   const auto found = std::ranges::find(files, std::string_view{request.path}, &Asset::path);
   if (found != files.end()) return &*found;

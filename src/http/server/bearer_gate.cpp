@@ -9,7 +9,7 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
   return text.size() >= prefix.size() && equal_ignoring_case(text.substr(0, prefix.size()), prefix);
 }
 
-// Behind the name, which is good by host_name.
+// The port behind the name, which host_name has checked.
 std::string_view port_of(std::string_view authority, std::string_view scheme) {
   const std::size_t closed = authority.starts_with('[') ? authority.find(']') : 0;
   const std::size_t colon = authority.find(':', closed);
@@ -117,8 +117,8 @@ Result<> BearerGate::check_user(const Request& request) const {
               remedy);
 }
 
-// A key that is not good any more makes nobody of the browser, so that the page can still be read
-// and say so.
+// A browser with an expired key is a caller without a key, so that the page can still be read and
+// can report it.
 Task<core::Caller> BearerGate::identify_browser(const Request& request) {
   const auto cookies = request.headers.find("cookie");
   const std::string key{cookie_value(cookies.value_or(""), session_cookie)};

@@ -22,7 +22,7 @@ bool is_visible(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// Each part is led by its length, so that no two requests look alike.
+// Each part is preceded by its length, so that no two different requests look alike.
 std::string fingerprint_of(const Request& request) {
   std::string whole;
   const auto add = [&](std::string_view part) {
@@ -80,7 +80,7 @@ Result<core::Call> make_call(core::Caller who, const Request& request) {
   core::Call call{.who = std::move(who), .request_id = request.request_id};
   BERTH_TRY(call.once, once_key(request));
   BERTH_TRY(call.if_version, wanted_version(request));
-  // What a token proves stands above what a header field says.
+  // A token's proof overrides a header field's claim.
   call.run_id = call.who.run_id;
   if (!call.run_id) {
     BERTH_TRY(call.run_id, run_of(request));

@@ -37,7 +37,7 @@ Result<Match> Dispatcher::route(const Head& head, Request& request) const {
   const bool known = head.method != Head::Method::other;
   BERTH_TRY(Match match,
             router_.find(known ? std::optional{request.verb} : std::nullopt, target.segments));
-  // Whoever a request is passed on to has rules of its own for queries.
+  // The server that a request is relayed to has its own rules for queries.
   if (std::holds_alternative<RelayHandler>(match.route->handler)) return match;
   BERTH_TRY(request.query, parse_query(target.query_text));
   return match;
@@ -52,7 +52,7 @@ Error only_for_administrators() {
 
 Task<core::Call> Dispatcher::admit(const Request& request, const Route& route) {
   Result<core::Caller> caller = co_await gate_.identify(request);
-  // What is open to all is open to a local user who is not the operator.
+  // An open route is also open to a local user that is not the operator.
   const bool is_open_to_it = !caller && route.needs == core::Permission::open &&
                              caller.error().code == Errc::local_user_not_trusted;
   if (is_open_to_it) caller = core::Caller{};

@@ -10,32 +10,32 @@
 
 namespace berth::http {
 
-// An answer, and who makes the server keep it until it is delivered.
+// A response, and the holder for which the server keeps it until it is delivered.
 struct Answered {
   Response response;
   BytesHolder holder;
 };
 
-// The way of a request from its head to its handler: target, route, caller, permission, call. It
-// touches no socket, so that a fuzzer drives the same code as a client.
+// The path of a request from its head to its handler: target, route, caller, permission, call. It
+// does not touch a socket, so that a fuzzer runs the same code as a client.
 class Dispatcher {
  public:
   Dispatcher(const Router& router, Gate& gate, const Limits& limits)
       : router_(router), gate_(gate), limits_(limits), shares_(limits) {}
 
-  // After the head: completes path and query of the request and finds its route.
+  // After the head: completes the request's path and query and finds its route.
   Result<Match> route(const Head& head, Request& request) const;
   std::size_t body_bytes_max(const Route& route) const {
     return route.body_bytes_max.value_or(limits_.body_bytes_max);
   }
-  // After the body: who calls, whether they may, and what their header fields ask for.
+  // After the body: identifies the caller, checks the permission, and reads the header fields.
   Task<core::Call> admit(const Request& request, const Route& route);
-  // What the caller of a stream or a relay holds while it is open. Fails overloaded.
+  // What the caller of a stream or a relay holds while it is open. Fails with overloaded.
   Result<Shares::Share> share_of(ShareKind kind, const core::Caller& caller,
                                  const Request& request) {
     return shares_.take(kind, caller, request.remote_address);
   }
-  // The whole way for a plain handler. Whatever it throws becomes Errc::bug.
+  // The whole path for a plain handler. An exception becomes Errc::bug.
   Task<Answered> answer(const PlainHandler& handler, const Request& request, const Match& match,
                         Place place);
 
@@ -46,10 +46,10 @@ class Dispatcher {
   Shares shares_;
 };
 
-// Why a connection of the reserve is served no further.
+// Why a connection in the reserve is not served further.
 Error only_for_administrators();
 
-// Runs a handler; what it throws becomes Errc::bug, and a cancelled wait becomes Errc::cancelled.
+// Runs a handler; an exception becomes Errc::bug, and a cancelled wait becomes Errc::cancelled.
 template <class T>
 Task<T> guarded(Task<T> task, const Request& request);
 

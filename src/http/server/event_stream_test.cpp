@@ -59,7 +59,7 @@ class Watched {
   }
   void until_ended() { ended_.get_future().wait(); }
 
-  static constexpr int sent_max = 2000;  // of 64 KiB each: more than any buffer takes
+  static constexpr int sent_max = 2000;  // 64 KiB each: more than any buffer holds
   std::atomic<int> sent = 0;
 
  private:

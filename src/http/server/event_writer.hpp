@@ -10,7 +10,7 @@
 namespace berth::http {
 
 // An event stream over one connection. Its body ends with the connection, so an event is written
-// as it is, without framing that a cancelled write could leave half done.
+// without framing that a cancelled write could leave incomplete.
 template <class Stream>
 class EventWriter final : public EventSink {
  public:
@@ -31,15 +31,15 @@ class EventWriter final : public EventSink {
   bool open() const override { return open_; }
   bool started() const { return head_.empty(); }
 
-  // Shows the client that the stream lives: at once after a short while, so that it learns that it
-  // is connected, then in the pauses between events. Returns when the stream must end.
+  // Shows the client that the stream is alive: first after a short while, so that it knows it is
+  // connected, then in the pauses between events. Returns when the stream must end.
   Task<> pulse(DrainSignal& drained) {
     auto pause = traffic_.limits().sweep_interval;
     while (open_ && !drained.has_rung()) {
       drained.expires_after(pause);
       co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));
       pause = traffic_.limits().keep_alive_interval;
-      // The holder of the lock is writing, which shows as much.
+      // The holder of the lock is writing, which shows the same.
       if (!open_ || drained.has_rung() || writing_.locked()) continue;
       BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
       const Result<> written = co_await write(std::exchange(head_, {}) + ": keep-alive\n\n");
@@ -48,14 +48,14 @@ class EventWriter final : public EventSink {
     co_return Result<>{};
   }
 
-  // Reads and drops what the client sends, which is nothing, until it goes.
+  // Reads and drops what the client sends, which should be nothing, until it disconnects.
   Task<> watch() {
     std::array<char, 256> scratch{};
     while (open_) {
       const auto [error, size] = co_await stream_.async_read_some(
           asio::buffer(scratch), asio::as_tuple(asio::use_awaitable));
       if (!error) continue;
-      // A read that is only called off, because the handler has ended, leaves the stream open.
+      // A read that was only cancelled, because the handler has ended, leaves the stream open.
       open_ = error == asio::error::operation_aborted && stream_.lowest_layer().is_open();
       break;
     }

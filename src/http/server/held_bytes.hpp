@@ -8,8 +8,8 @@
 
 namespace berth::http {
 
-// Who makes the server keep the bytes of a request or an answer. Before it is known who calls, it
-// is somebody without a key.
+// For whom the server keeps the bytes of a request or a response. Until the caller is identified,
+// this is a caller without a key.
 struct BytesHolder {
   enum class Rank { stranger, company, administrator };
 
@@ -19,13 +19,13 @@ struct BytesHolder {
   static BytesHolder of(const core::Caller& caller);
 };
 
-// Bodies and answers in memory, of all connections together. All callers without a key may hold an
-// eighth, a company a quarter, and the last eighth is for instance administrators. One thread.
+// Bodies and responses in memory, of all connections together. All callers without a key may hold
+// an eighth, a company a quarter, and the last eighth is for instance administrators. One thread.
 class HeldBytes {
  public:
   explicit HeldBytes(std::size_t most) : most_(most) {}
 
-  // False, and nothing is counted, where there is no room.
+  // False, without counting anything, when there is no room.
   bool add(const BytesHolder& holder, std::size_t bytes);
   void remove(const BytesHolder& holder, std::size_t bytes);
 

@@ -25,7 +25,7 @@ struct Question {
   inet_diag_req_v2 what;
 };
 
-// A connection over IPv4 is found as one, also where a socket of IPv6 carries it.
+// An IPv4 connection is looked up as such, even if an IPv6 socket carries it.
 ip::address plain(const ip::address& address) {
   if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
   return ip::make_address_v4(ip::v4_mapped, address.to_v6());
@@ -60,8 +60,8 @@ Question question_for(const tcp::endpoint& peer, const tcp::endpoint& ours, std:
   return question;
 }
 
-// The kernel shows root as the owner of a socket that no process holds any more, and a lookup that
-// finds no connection finds a listener of the same port. Neither is our peer.
+// The kernel reports root as the owner of a socket that no process holds any more. A lookup that
+// finds no connection finds a listener on the same port. Neither is our peer.
 bool is_held_connection(const inet_diag_msg& found, const Question& question) {
   const bool is_connected = found.idiag_state == TCP_ESTABLISHED ||
                             found.idiag_state == TCP_FIN_WAIT1 ||
@@ -71,7 +71,7 @@ bool is_held_connection(const inet_diag_msg& found, const Question& question) {
          found.id.idiag_dport == question.what.id.idiag_dport;
 }
 
-// In a user namespace, users of outside have the same number, which may also be somebody's inside.
+// In a user namespace, all outside users share one number, which may also be a user inside.
 std::optional<uid_t> stand_in_user() {
   constexpr uid_t usual = 65534;
   const Result<std::string> map = read_file("/proc/self/uid_map", 4096);
@@ -83,7 +83,7 @@ std::optional<uid_t> stand_in_user() {
 
 }  // namespace
 
-// Connected to the kernel, so that nothing else on this machine can answer.
+// Connected to the kernel, so that no other process can answer.
 PeerOwner::PeerOwner()
     : socket_(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)),
       stand_in_(stand_in_user()) {
@@ -102,7 +102,7 @@ std::optional<uid_t> PeerOwner::find(const tcp::endpoint& peer, const tcp::endpo
     const ssize_t size = ::recv(socket_.get(), answer.data(), answer.size(), MSG_DONTWAIT);
     if (size < static_cast<ssize_t>(sizeof(nlmsghdr))) return std::nullopt;
     const auto* head = reinterpret_cast<const nlmsghdr*>(answer.data());
-    if (head->nlmsg_seq != sequence_) continue;  // the answer to a question that was given up
+    if (head->nlmsg_seq != sequence_) continue;  // the response to an abandoned query
     const bool is_whole = size >= static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg))) &&
                           head->nlmsg_type == SOCK_DIAG_BY_FAMILY;
     if (!is_whole) return std::nullopt;

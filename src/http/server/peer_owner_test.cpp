@@ -39,7 +39,7 @@ Address address_of(const char* host, unsigned short port) {
   return address;
 }
 
-// A connection over loopback: the end that was accepted, and the client's.
+// A loopback connection: the accepted end, and the client's.
 class Pair {
  public:
   explicit Pair(const char* listens, const char* connects)
@@ -91,7 +91,7 @@ TEST_P(PeerOwnerTest, IsNotTheServersUserForAnotherUser) {
   ASSERT_EQ(::pipe(pipe.data()), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    // Async-signal-safe calls alone.
+    // Only async-signal-safe calls.
     ::close(pipe[1]);
     if (::setresuid(stranger, stranger, stranger) != 0) ::_exit(1);
     const Fd client = pair_.connect();
@@ -108,8 +108,8 @@ TEST_P(PeerOwnerTest, IsNotTheServersUserForAnotherUser) {
   EXPECT_EQ(status, 0);
 }
 
-// The kernel shows root as the owner of what no process holds: who sends a request and closes must
-// not pass for root.
+// The kernel reports root as the owner of a socket that no process holds: a client that sends a
+// request and closes must not pass for root.
 TEST_P(PeerOwnerTest, IsUnknownOnceTheClientHasClosed) {
   Fd client = pair_.connect();
   const Fd accepted = pair_.accept();
@@ -123,7 +123,7 @@ TEST_P(PeerOwnerTest, IsUnknownForAConnectionThatIsNotThere) {
   EXPECT_EQ(owners_.find(nowhere, nowhere), std::nullopt);
 }
 
-// A lookup falls back to a listener of the same port.
+// A lookup falls back to a listener on the same port.
 TEST_P(PeerOwnerTest, IsNotTheOwnerOfAListenerOnThePeersPort) {
   const Fd client = pair_.connect();
   const Fd accepted = pair_.accept();

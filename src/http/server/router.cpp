@@ -8,13 +8,13 @@
 
 namespace berth::http {
 
-// One position in the tree of paths: what may follow, and the routes that end here.
+// One node of the path tree: what may follow, and the routes that end here.
 struct Router::Node {
   std::map<std::string, std::unique_ptr<Node>, std::less<>> literals;
   std::unique_ptr<Node> parameter;
   std::array<const Route*, all<Verb>().size()> routes{};
-  std::array<std::vector<std::string>, all<Verb>().size()> names;  // of the parameters on the way
-  const Route* below = nullptr;  // takes every path below this one, with any verb
+  std::array<std::vector<std::string>, all<Verb>().size()> names;  // of the parameters on the path
+  const Route* below = nullptr;  // matches every path below this one, with any verb
   std::vector<std::string> names_below;
 
   bool takes(const std::optional<Verb>& verb) const {
@@ -22,8 +22,8 @@ struct Router::Node {
     return std::ranges::any_of(routes, [](const Route* route) { return route != nullptr; });
   }
 
-  // Literal first; where it leads nowhere, the parameter. No verb means any. `taken` are the
-  // segments that parameters matched.
+  // Tries the literal first and then the parameter. No verb means any. `taken` are the segments
+  // that parameters matched.
   const Node* walk(const std::optional<Verb>& verb, std::span<const std::string> segments,
                    std::vector<const std::string*>& taken) const {
     if (segments.empty()) return takes(verb) ? this : nullptr;
@@ -38,7 +38,7 @@ struct Router::Node {
     return nullptr;
   }
 
-  // The node on the way of the segments whose route takes what is below it.
+  // The node along the segments whose route matches everything below it.
   const Node* walk_below(std::span<const std::string> segments,
                          std::vector<const std::string*>& taken) const {
     if (segments.empty()) return nullptr;

@@ -11,9 +11,9 @@ struct Match {
   PathValues values = {};
 };
 
-// Finds the route of a request by its path segments, a literal segment before a {parameter}. The
-// route "/*" takes what no other route takes with its verb, but for paths of the API.
-// A longer path that ends in "/*" takes everything below it, whatever the verb.
+// Finds a request's route by its path segments; a literal segment wins over a {parameter}. The
+// route "/*" matches what no other route matches with its verb, except API paths. A longer path
+// that ends in "/*" matches everything below it, whatever the verb.
 class Router {
  public:
   // Two routes of the same verb and shape are a bug and end the process.
@@ -22,8 +22,8 @@ class Router {
   Router& operator=(const Router&) = delete;
   ~Router();
 
-  // No verb means a method that no route can have. Fails route_not_found, or method_not_allowed
-  // with the fact "allow".
+  // No verb means a method that no route can have. Fails with route_not_found, or with
+  // method_not_allowed and the fact "allow".
   Result<Match> find(const std::optional<Verb>& verb,
                      const std::vector<std::string>& segments) const;
   const std::vector<Route>& routes() const { return routes_; }

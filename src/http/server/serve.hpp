@@ -7,17 +7,17 @@
 
 #include <boost/beast/core/flat_buffer.hpp>
 
-// The doors between the server and the templates over its two kinds of stream, each instantiated
-// in a source file of its own.
+// The interface between the server and the templates over its two stream types, each instantiated
+// in its own source file.
 namespace berth::http {
 
-// What is known of a client before its first byte.
+// What is known about a client before its first byte.
 struct Arrival {
   Place place = Place::usual;
-  std::optional<unsigned> user = {};  // who holds the other end, where that was asked
+  std::optional<unsigned> user = {};  // the user at the other end, if it was looked up
 };
 
-// Serves one client until it is gone. Dispatcher and traffic outlive it.
+// Serves one client until it disconnects. Dispatcher and traffic outlive it.
 Task<> serve_plain(TcpSocket socket, Arrival arrival, Dispatcher& dispatcher, Traffic& traffic);
 Task<> serve_tls(TcpSocket socket, asio::ssl::context& tls, Arrival arrival, Dispatcher& dispatcher,
                  Traffic& traffic);
@@ -30,7 +30,7 @@ struct Upgrade {
   core::Call call;
 };
 
-// Where a stream hears that it has to end: a timer that is cancelled then.
+// Signals a stream that it has to end: a timer that is cancelled then.
 class DrainSignal final : public asio::steady_timer {
  public:
   enum class Cause { none, drain, eviction };
@@ -48,23 +48,24 @@ class DrainSignal final : public asio::steady_timer {
 };
 
 // Runs the handler over the stream. An error before the upgrade was answered is returned, for a
-// plain answer; after it, the socket is closed with a code that tells.
+// plain response. After it, the socket is closed with a matching code.
 Task<> serve_socket(TcpSocket& stream, Upgrade upgrade, Traffic& traffic, DrainSignal& drained);
 Task<> serve_socket(TlsStream& stream, Upgrade upgrade, Traffic& traffic, DrainSignal& drained);
 
-// A request whose head was read and that is passed on over a connection of its own. What is
-// referred to is the session's.
+// A request whose head was read and that is relayed over its own connection. The references belong
+// to the session.
 struct Relaying {
   Fd server;
   Request& request;
   RequestReader& reader;
-  boost::beast::flat_buffer& inbox;  // what the client has sent behind the head
-  std::size_t prefix_bytes;          // of the path: what the server does not see
+  boost::beast::flat_buffer& inbox;  // what the client has sent after the head
+  std::size_t prefix_bytes;          // length of the path prefix that the server inside does not
+                                     // see
   Delivery delivery;
 };
 
 // The status that the client got. An error before anything was sent to the client is returned, for
-// a plain answer. In any case the connection to the client serves nothing more.
+// a plain response. The client connection serves no further requests.
 Task<unsigned> serve_relay(TcpSocket& stream, Relaying what, Traffic& traffic,
                            DrainSignal& drained);
 Task<unsigned> serve_relay(TlsStream& stream, Relaying what, Traffic& traffic,

@@ -28,7 +28,7 @@ void raise_file_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Clients leave descriptors to the rest of the server: the store, keepers and plugins.
+// Client connections leave descriptors for the rest of the server: the store, keepers and plugins.
 void leave_descriptors(Limits& limits) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
@@ -149,7 +149,7 @@ Task<> Server::accept() {
 }
 
 void Server::Parts::welcome(TcpSocket socket) {
-  // When every place has a request at work, the newcomer is the one that must go.
+  // When every place has a running request, the new connection is refused.
   const std::optional<Place> place = traffic.make_room();
   if (!place) return;
   const Arrival arrival{.place = *place, .user = user_of(socket)};
@@ -160,7 +160,7 @@ void Server::Parts::welcome(TcpSocket socket) {
                      : serve_plain(std::move(socket), arrival, dispatcher, traffic));
 }
 
-// Asked at once: who holds the other end is known for as long as it is held.
+// Looked up at once, because the user is known only while the other end is open.
 std::optional<unsigned> Server::Parts::user_of(const TcpSocket& socket) {
   if (!owners) return std::nullopt;
   error_code gone;
@@ -169,8 +169,8 @@ std::optional<unsigned> Server::Parts::user_of(const TcpSocket& socket) {
   return gone ? std::nullopt : owners->find(peer, ours);
 }
 
-// A client that is gone already costs nothing. For want of descriptors the kernel would report the
-// same connection again at once, for ever: a client that only waits makes room.
+// A client that has disconnected costs nothing. Without free descriptors the kernel would report
+// the same connection again forever, so a waiting client is evicted.
 Task<> Server::Parts::pause_after(error_code error) {
   if (error == asio::error::connection_aborted) co_return Result<>{};
   log::warn("http.accept_failed", {{"error", error.message()}, {"connections", traffic.size()}});

@@ -46,7 +46,7 @@ class Session final : public Connection {
     if constexpr (std::same_as<Stream, TlsStream>) {
       const auto [error] = co_await stream_.async_handshake(asio::ssl::stream_base::server,
                                                             asio::as_tuple(asio::use_awaitable));
-      if (error) co_return Result<>{};  // a port scanner or a client that distrusts us
+      if (error) co_return Result<>{};  // a port scanner or a client that does not trust us
       set_deadline_in(limits_.header_timeout);
     }
     Next next = co_await exchange();
@@ -88,7 +88,7 @@ class Session final : public Connection {
 
  private:
   using Stage = RequestReader::Stage;
-  // Idle: not a byte of the next request has come.
+  // Idle: no byte of the next request has arrived.
   enum class Phase { idle, reading, working, writing };
   enum class Next { request, close, linger };
 
@@ -136,7 +136,7 @@ class Session final : public Connection {
         given && is_request_id(*given) ? std::string{*given} : traffic_.next_request_id();
   }
 
-  // What is more than a few bytes is kept for nobody who may not send it.
+  // A large body is stored only for a caller that may send it.
   Task<> admit_large(const Route& route) {
     const auto length = reader_->body_length();
     const bool is_small = length && *length <= limits_.small_body_bytes;
@@ -162,7 +162,7 @@ class Session final : public Connection {
     co_return co_await read_to(Stage::done);
   }
 
-  // Fails `cancelled` where there is nobody to answer.
+  // Fails with `cancelled` when the client has disconnected.
   Task<> read_to(Stage wanted) {
     const std::size_t read_bytes = wanted == Stage::done ? 16UL * 1024 : 2UL * 1024;
     while (true) {
@@ -176,7 +176,7 @@ class Session final : public Connection {
       }
       const auto [error, size] = co_await stream_.async_read_some(
           inbox_.prepare(read_bytes), asio::as_tuple(asio::use_awaitable));
-      // The sweep may find a connection overdue when its next bytes are already on the way here.
+      // The sweep may find a connection overdue although its next bytes have just arrived.
       if (error || timed_out_) co_return std::unexpected(interrupted(error));
       inbox_.commit(size);
       if (phase_ == Phase::idle) begin_reading();
@@ -185,7 +185,7 @@ class Session final : public Connection {
 
   void begin_reading() {
     phase_ = Phase::reading;
-    // The first request of a connection is timed from the start of the connection.
+    // The first request of a connection is timed from the connection's start.
     if (std::exchange(is_first_, false)) return;
     set_deadline_in(limits_.header_timeout);
   }
@@ -209,7 +209,7 @@ class Session final : public Connection {
     return {};
   }
 
-  // Counts bytes that this connection makes the server keep, until the next request.
+  // Counts bytes that the server keeps for this connection, until the next request.
   bool hold(std::size_t bytes) {
     if (!traffic_.held_bytes().add(holder_, bytes)) return false;
     buffered_bytes_ += bytes;
@@ -219,8 +219,7 @@ class Session final : public Connection {
     traffic_.held_bytes().remove(holder_, std::exchange(buffered_bytes_, 0));
     holder_ = {};
   }
-  // A body that no handler gets does not count against others while its client is slow to read the
-  // error.
+  // A body that no handler gets does not count while its client is slow to read the error.
   void drop_body() {
     request_.body = {};
     traffic_.held_bytes().remove(holder_, std::exchange(buffered_bytes_, 0));
@@ -230,8 +229,8 @@ class Session final : public Connection {
                  "send the request again a little later"};
   }
 
-  // Answers a request that gets no handler. Unless it was read to its end, what follows it on the
-  // connection cannot be trusted to be a request.
+  // Answers a request that gets no handler. Unless it was read completely, the bytes that follow it
+  // cannot be trusted to be a request.
   asio::awaitable<Next> refuse(Error error, const Route* route) {
     if (error.code == Errc::cancelled) co_return Next::close;
     if (request_.request_id.empty()) request_.request_id = traffic_.next_request_id();
@@ -262,7 +261,7 @@ class Session final : public Connection {
     co_return co_await respond_socket(std::get<SocketHandler>(handler), *std::move(call), match);
   }
 
-  // What stays open takes no place of the reserve.
+  // Long-lived streams may not use the reserve.
   Result<Shares::Share> share_of(ShareKind kind, const core::Caller& caller) {
     if (place() == Place::reserve) return std::unexpected(only_for_administrators());
     return dispatcher_.share_of(kind, caller, request_);
@@ -275,7 +274,7 @@ class Session final : public Connection {
                                   : co_await std::move(work);
     if (!answer && !stream_.lowest_layer().is_open()) co_return Next::close;
     if (!answer) co_return co_await deliver_error(answer.error(), match.route);
-    // The body is not needed any more; the answer is counted in its place.
+    // The body is no longer needed; the response is counted in its place.
     request_.body = {};
     let_go();
     holder_ = std::move(answer->holder);
@@ -342,7 +341,7 @@ class Session final : public Connection {
     co_return Next::close;
   }
 
-  // The body is read while it is passed on.
+  // The body is read while it is relayed.
   asio::awaitable<Next> relay(const Match& match) {
     traffic_.works(*this);
     phase_ = Phase::working;
@@ -355,7 +354,8 @@ class Session final : public Connection {
       co_return next;
     }
     if (status.error().code == Errc::cancelled) co_return Next::close;
-    // What the client has sent behind the request is gone, so nothing more is served here.
+    // Bytes that the client sent after the request are lost, so this connection serves nothing
+    // more.
     co_await deliver(error_response(shown(status.error())), match.route, Persistence::close);
     co_return next;
   }
@@ -380,8 +380,8 @@ class Session final : public Connection {
     co_return fail(Errc::cancelled, "the client is gone");
   }
 
-  // A stream may outlive the key that opened it. Who may not have it any more is cut off, as if the
-  // line had broken, so that what was done for it ends as it would then. Never returns by itself.
+  // A stream may outlive the key that opened it. A caller that lost its permission is cut off like
+  // a broken connection, so that its work ends in the same way. Never returns by itself.
   asio::awaitable<void> watch_rights(const Route& route) {
     asio::steady_timer next{stream_.get_executor()};
     while (true) {
@@ -389,7 +389,7 @@ class Session final : public Connection {
       co_await next.async_wait(asio::use_awaitable);
       const Result<core::Call> still =
           co_await guarded(dispatcher_.admit(request_, route), request_);
-      // Whoever cannot be asked now is asked again.
+      // A check that cannot be made now is retried.
       const bool is_refused = !still && (still.error().code == Errc::unauthenticated ||
                                          still.error().code == Errc::forbidden);
       if (!is_refused) continue;
@@ -400,7 +400,7 @@ class Session final : public Connection {
     }
   }
 
-  // How much of the request's path stands for a route's path without its final "/*".
+  // The length of the path prefix that matches a route's path without its final "/*".
   std::size_t bytes_above(std::string_view route_path) const {
     std::size_t at = 0;
     for (auto i = std::ranges::count(route_path, '/'); i > 1; --i) {
@@ -414,10 +414,10 @@ class Session final : public Connection {
     co_return co_await deliver(error_response(shown(error)), route, persistence());
   }
 
-  // What a client gets to see. What is wrong with us goes to the log, and details of a bug only
-  // there.
+  // The error as the client sees it. Our own failures are logged, and details of a bug appear only
+  // in the log.
   Error shown(const Error& error) const {
-    // What a sandbox does is no failure of this server.
+    // A sandbox's failure is not this server's failure.
     const bool is_ours = error.code != Errc::overloaded && error.code != Errc::port_unreachable;
     if (status_of(error.code) >= 500 && is_ours) {
       log::error("http.request_failed", {{"request", request_.request_id},
@@ -432,7 +432,7 @@ class Session final : public Connection {
 
   asio::awaitable<Next> deliver(Response response, const Route* route, Persistence persistence) {
     constexpr std::size_t joined_bytes_max = 16UL * 1024;
-    // From here on it is the client that others wait for.
+    // From here on the server waits for the client.
     traffic_.waits(*this);
     phase_ = Phase::writing;
     set_deadline_in(limits_.write_timeout);
@@ -450,7 +450,7 @@ class Session final : public Connection {
     const auto [error, size] =
         co_await asio::async_write(stream_, buffers, asio::as_tuple(asio::use_awaitable));
     finish(route, response.status);
-    // A drain that began during the write found nothing idle to close.
+    // A drain that began during the write found no idle connection to close.
     const bool again = !error && persistence == Persistence::keep_alive && !traffic_.draining();
     co_return again ? Next::request : Next::close;
   }
@@ -470,7 +470,7 @@ class Session final : public Connection {
                                 {"us", took.count() / 1000}});
   }
 
-  // A client that is still sending would lose our answer to a reset: it gets time to read it.
+  // A client that is still sending would lose our response to a reset, so it gets time to read it.
   asio::awaitable<void> linger() {
     constexpr std::size_t dropped_bytes_max = 1024UL * 1024;
     set_deadline_in(limits_.linger_timeout);
@@ -505,7 +505,7 @@ class Session final : public Connection {
   Traffic& traffic_;
   const Limits& limits_;
   DrainSignal drained_;
-  Request request_;  // reused, so that its strings keep their room
+  Request request_;  // reused, so that its strings keep their capacity
   std::optional<RequestReader> reader_;
   boost::beast::flat_buffer inbox_;
   std::string out_;
@@ -517,7 +517,7 @@ class Session final : public Connection {
   Moment began_ = {};  // when the head was complete
 };
 
-// What the end of a session looks like to its task: nothing that a client does is an error of ours.
+// The end of a session as its task sees it: nothing that a client does is our error.
 template <class Stream>
 Task<> run_session(Stream stream, Arrival arrival, Dispatcher& dispatcher, Traffic& traffic) {
   try {

@@ -51,8 +51,8 @@ std::unexpected<Error> used_up(ShareKind kind, const std::string& holder, std::s
               std::string{remedy_of(kind)});
 }
 
-// What is left of a total for callers who may not use its reserve. A total that is smaller than its
-// reserve leaves one.
+// The part of a total for callers that may not use its reserve. A total smaller than its reserve
+// leaves one.
 std::size_t without_reserve(std::size_t all, std::size_t reserved) {
   return std::max<std::size_t>(all - std::min(all, reserved), 1);
 }

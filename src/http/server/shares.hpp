@@ -11,15 +11,16 @@
 
 namespace berth::http {
 
-// Where a connection was let in. In the reserve only health and instance administrators are served.
+// Where a connection was admitted. In the reserve only health checks and instance administrators
+// are served.
 enum class Place { usual, reserve };
 
-// What a caller may hold: a request at work, an event stream or WebSocket, or a request that is
-// passed on into a sandbox.
+// What a caller may hold: a running request, an event stream or WebSocket, or a request relayed
+// into a sandbox.
 BOOST_DEFINE_ENUM_CLASS(ShareKind, request, stream, relay)
 
-// How much of the server each key and each company holds, so that none of them takes it from the
-// others. The last part of what all share is for instance administrators alone. One thread.
+// How much of the server each key and each company holds, so that none can exhaust it. The last
+// part of each total is for instance administrators only. One thread.
 class Shares {
  public:
   class Share;
@@ -28,13 +29,14 @@ class Shares {
   Shares(const Shares&) = delete;
   Shares& operator=(const Shares&) = delete;
 
-  // Fails overloaded and names whose share is used up. A caller without a key is its address.
+  // Fails with overloaded and names the exhausted share. A caller without a key is identified by
+  // its address.
   Result<Share> take(ShareKind kind, const core::Caller& caller, std::string_view address);
 
  private:
   struct Count {
     std::size_t held = 0;
-    std::size_t reported = 0;  // held when it was reported as used up; 0 once half is free again
+    std::size_t reported = 0;  // held when exhaustion was reported; 0 once half is free again
   };
   using Counts = std::map<std::string, Count>;
   struct Pool {
@@ -55,14 +57,14 @@ class Shares {
   std::array<Pool, 3> pools_;
 };
 
-// A part that is held until this goes.
+// A part that is held until this is destroyed.
 class [[nodiscard]] Shares::Share {
  public:
   Share(Share&& other) noexcept;
   Share& operator=(Share&&) = delete;
   ~Share();
 
-  // How much of the same kind the same company and the same caller hold.
+  // How much of this kind the same company or the same caller holds.
   std::size_t held_by_company() const { return company_->second.held; }
   std::size_t held_by_caller() const { return caller_->second.held; }
   const std::string& holder() const { return caller_->first; }

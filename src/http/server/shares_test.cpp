@@ -37,7 +37,7 @@ Task<bj::value> shared_hello(core::Call /*call*/, Input<None, None, None> /*inpu
   co_return bj::value("hello");
 }
 
-// Requests that stay at work until the server stops, and how many of them there are.
+// Requests that keep running until the server stops, and their count.
 class Crowd {
  public:
   Route route() {
@@ -95,7 +95,7 @@ std::string ask_for(std::string_view path, std::string_view viewer) {
                  "Authorization: Bearer viewer-" + std::string{viewer} + "\r\n");
 }
 
-// A stream that has begun; one that was refused has the answer.
+// A stream that has begun; a refused one has the response.
 class Stream {
  public:
   Stream(const TestServer& server, std::string_view viewer) : client_(server.port()) {
@@ -108,7 +108,7 @@ class Stream {
   void close() { client_.close(); }
   // Everything until the server ends it.
   std::string rest() { return client_.read_all(); }
-  // Whether a byte more comes: that of the pulse.
+  // Whether another byte arrives: that of the pulse.
   bool goes_on() { return !client_.read_bytes(1).empty(); }
 
  private:
@@ -141,7 +141,7 @@ TEST(SharesTest, RefuseTheStreamThatIsOneTooManyForAKeyOrItsCompany) {
   EXPECT_TRUE(of_another_company.is_open());
 
   first.close();
-  bool again = false;  // once the server has seen that it is closed
+  bool again = false;  // once the server has noticed the close
   while (!again) again = Stream{server, "11"}.is_open();
 }
 
@@ -176,7 +176,7 @@ TEST(SharesTest, KeepConnectionsForAdministratorsAndHealth) {
   second.send(ask_for("/stay", "12"));
   crowd.until(2);
 
-  std::vector<Client> silent;  // they give way to who comes after them
+  std::vector<Client> silent;  // they are evicted for later clients
   for (int i = 0; i < 5; ++i) silent.emplace_back(server.port());
   Client viewer{server.port()};
   const Answer refused = viewer.ask(ask_for("/hello", "23"));

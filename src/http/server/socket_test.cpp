@@ -83,7 +83,7 @@ std::string upgrade(std::string_view path, std::string_view key = "lasting") {
 enum Opcode { continuation = 0, text = 1, binary = 2, close_frame = 8, ping = 9, pong = 10 };
 enum class Fin { last, more };
 
-// A client's frame, masked as RFC 6455 demands.
+// A client's frame, masked as RFC 6455 requires.
 std::string frame(Opcode opcode, std::string_view payload, Fin fin = Fin::last) {
   std::string out;
   out += static_cast<char>((fin == Fin::last ? 0x80 : 0) | opcode);

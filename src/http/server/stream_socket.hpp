@@ -28,7 +28,7 @@ class StreamSocket final : public Socket {
         traffic_(traffic) {
     const Limits& limits = traffic.limits();
     socket_.read_message_max(limits.socket_message_bytes_max);
-    // Beast would cut a message into frames of 4 KB, each with a write of its own.
+    // Beast would split a message into frames of 4 KB, each with its own write.
     socket_.auto_fragment(false);
     socket_.set_option(websocket::stream_base::timeout{
         .handshake_timeout = limits.header_timeout,
@@ -134,7 +134,7 @@ class StreamSocket final : public Socket {
     co_return gone();
   }
 
-  // What Beast wants to see of the request.
+  // The parts of the request that Beast needs.
   boost::beast::http::request<boost::beast::http::empty_body> upgrade_request() const {
     namespace fields = boost::beast::http;
     fields::request<fields::empty_body> upgrade{fields::verb::get, request_.path, 11};
@@ -157,7 +157,7 @@ class StreamSocket final : public Socket {
   bool open_ = true;
 };
 
-// Says goodbye when the server drains or needs the place; the handler sees its receive end.
+// Closes the socket when the server drains or needs the place; the handler's receive then ends.
 template <class Stream>
 Task<> close_when_drained(StreamSocket<Stream>& socket, DrainSignal& drained) {
   while (!drained.has_rung()) co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));

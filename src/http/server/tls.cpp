@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t pem_bytes_max = 1024UL * 1024;
 
-// Reading the file ourselves tells "not there" and "no PEM" apart, which OpenSSL does not.
+// Reading the file ourselves distinguishes "missing" from "not PEM", which OpenSSL does not.
 Result<std::string> read_pem(const std::string& path, const std::string& noun) {
   Result<std::string> pem = read_file(path, pem_bytes_max);
   if (pem) return pem;

@@ -7,7 +7,7 @@
 
 namespace berth::http {
 
-// TLS 1.2 or newer with the certificate and key of the files. Fails config_invalid, naming the
+// TLS 1.2 or newer with the given certificate and key files. Fails with config_invalid, naming the
 // file.
 Result<asio::ssl::context> make_tls_context(const Tls& files);
 

@@ -39,7 +39,7 @@ void write_pem(const std::string& path, auto write) {
   std::fclose(file);
 }
 
-// A key and a certificate that it signs itself.
+// A key and its self-signed certificate.
 Tls make_files(const TemporaryFolder& folder, const std::string& name) {
   const Key key{EVP_EC_gen("P-256")};
   const Certificate certificate{X509_new()};

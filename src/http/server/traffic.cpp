@@ -56,7 +56,7 @@ void Traffic::leave(Connection& connection) {
   if (size_ == 0) emptied_.cancel();
 }
 
-// Whoever leaves is chosen no more, whatever its own coroutine still does.
+// A leaving connection is never chosen again, whatever its coroutine still does.
 void Traffic::move(Connection& connection, Standing to) {
   const Standing from = connection.standing_;
   if (from == Standing::leaving) return;
@@ -105,8 +105,8 @@ std::optional<Place> Traffic::make_room() {
   return std::nullopt;
 }
 
-// Newcomers must not evict one another before their requests are read, so streams go first while
-// few connections wait.
+// New connections must not evict one another before their requests are read, so streams are evicted
+// first while few connections wait.
 bool Traffic::evict() {
   const bool few_wait = group(Standing::waiting).size <= limits_.connections_max / 8;
   if (few_wait && evict_stream()) return true;
@@ -122,7 +122,7 @@ bool Traffic::evict_longest(Standing standing) {
   return true;
 }
 
-// Of the company that holds the most, the key that holds the most, and of that the oldest.
+// The oldest stream of the key that holds the most, in the company that holds the most.
 bool Traffic::evict_stream() {
   Connection* chosen = nullptr;
   const auto held = [](const Connection& one) {

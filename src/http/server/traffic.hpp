@@ -20,11 +20,11 @@ namespace berth::http {
 
 using Moment = std::chrono::steady_clock::time_point;
 
-// What a connection is to the others. Waiting: it has no whole request, or does not read its
-// answer. A guest waits in the reserve. Leaving: it was told to make room.
+// A connection's state towards the others. Waiting: it has no whole request, or does not read its
+// response. A guest waits in the reserve. Leaving: it was evicted.
 enum class Standing { waiting, guest, working, streaming, leaving };
 
-// One client, as the sweep sees it: when it is overdue, and how to end it.
+// One client, as the sweep sees it: its deadline, and how to end it.
 class Connection : public boost::intrusive::list_base_hook<
                        boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
@@ -45,8 +45,8 @@ class Connection : public boost::intrusive::list_base_hook<
   // later, on the loop.
   virtual void expire() = 0;    // the deadline has passed
   virtual void abort() = 0;     // end at once
-  virtual void drain() = 0;     // end as soon as nothing is half done
-  virtual void give_way() = 0;  // end the stream, so that its client knows to come again
+  virtual void drain() = 0;     // end as soon as nothing is incomplete
+  virtual void give_way() = 0;  // end the stream, so that its client knows to reconnect
 
  private:
   friend class Traffic;
@@ -58,8 +58,8 @@ class Connection : public boost::intrusive::list_base_hook<
   const Shares::Share* share_ = nullptr;  // while it streams
 };
 
-// All connections of a server and what they share: the deadlines, the limits that only count for
-// all together, and the end. Deadlines cost one look per sweep instead of a timer per wait.
+// All connections of a server and what they share: the deadlines, the total limits, and the
+// shutdown. Deadlines cost one check per sweep instead of one timer per wait.
 class Traffic {
  public:
   Traffic(const asio::any_io_executor& executor, const Limits& limits, Observer& observer);
@@ -69,27 +69,27 @@ class Traffic {
   const Limits& limits() const { return limits_; }
   Observer& observer() { return observer_; }
 
-  // A connection waits until it has a whole request; while it waits it may be evicted.
+  // A connection waits until it has a whole request; meanwhile it may be evicted.
   void enter(Connection& connection, Place place);
   void leave(Connection& connection);
   void waits(Connection& connection);
   void works(Connection& connection);
-  // A guest moves to a usual place that has become free. Where the connection is now.
+  // Moves a guest to a usual place that has become free. Returns the connection's place.
   Place settle(Connection& connection);
   std::size_t size() const { return size_; }
 
-  // Where one more connection fits, once others have made room for it. Nothing where every place,
-  // also of the reserve, has a request at work.
+  // Where one more connection fits, after evicting others if needed. Nothing when every place,
+  // including the reserve, has a running request.
   std::optional<Place> make_room();
-  // Ends a connection of a usual place: the one that has waited longest for a whole request, or
-  // the oldest stream of whoever holds the most. There may be neither.
+  // Evicts a connection from a usual place: the one that has waited longest for a whole request, or
+  // the oldest stream of the largest holder. There may be neither.
   bool evict();
   void sweep(Moment now);
 
   bool draining() const { return draining_; }
   void drain();
   void abort_all();
-  // Returns when no connection is left or the time is over.
+  // Returns when no connection is left or the time is up.
   Task<> until_empty(std::chrono::milliseconds time);
 
   HeldBytes& held_bytes() { return held_bytes_; }
@@ -116,7 +116,7 @@ class Traffic {
   const Limits& limits_;
   Observer& observer_;
   std::array<Group, 5> groups_;            // by standing
-  std::array<std::size_t, 2> taken_ = {};  // by place, without those that leave
+  std::array<std::size_t, 2> taken_ = {};  // by place, without leaving connections
   std::size_t size_ = 0;
   asio::steady_timer emptied_;
   bool draining_ = false;
@@ -127,8 +127,8 @@ class Traffic {
   std::int64_t date_second_ = 0;
 };
 
-// A connection carries a stream, a socket or a request that is passed on while this lives: it holds
-// its share, and may be asked to give way.
+// While this lives, the connection carries a stream, a socket or a relayed request: it holds its
+// share, and may be evicted.
 class [[nodiscard]] Streaming {
  public:
   Streaming(Traffic& traffic, Connection& connection, Shares::Share share)

@@ -12,25 +12,25 @@
 #include <utility>
 #include <vector>
 
-// Requests and answers as the rest of the program sees them: whole, decoded, free of Beast.
+// Requests and responses as the rest of the program sees them: whole, decoded, free of Beast.
 namespace berth::http {
 
 // NOLINTNEXTLINE(readability-identifier-naming): delete is a keyword
 BOOST_DEFINE_ENUM_CLASS(Verb, get, post, put, patch, delete_)
 
-// "GET", "DELETE": as the request line and the Allow header write it.
+// "GET", "DELETE": as in the request line and the Allow header.
 std::string method_of(Verb verb);
 
-// The header fields of one request in one block of text, so that a reused request allocates
-// nothing.
+// The header fields of one request in one block of text, so that a reused request does not
+// allocate.
 class Headers {
  public:
   void add(std::string_view name, std::string_view value);
-  // The first field of that name, whatever its case. The view lives until the next add or clear.
+  // The first field with that name, ignoring case. The view is valid until the next add or clear.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
   std::size_t size() const { return entries_.size(); }
-  // In the order of their arrival: name and value.
+  // Name and value, in the order of arrival.
   std::pair<std::string_view, std::string_view> at(std::size_t index) const {
     return {name(entries_[index]), value(entries_[index])};
   }
@@ -58,7 +58,7 @@ struct Request {
   std::string content_type;  // the media type in lower case, without its parameters
   Headers headers;
   std::string remote_address;
-  // The user of this machine at the other end, where the server asks for it and the kernel knows.
+  // The local user at the other end, if the server looks it up and the kernel knows it.
   std::optional<unsigned> peer_user;
   std::string request_id;
 
@@ -74,7 +74,7 @@ struct Response {
   std::optional<std::string> header(std::string_view name) const;
 };
 
-// An answer without a body: 204.
+// A response without a body: 204.
 struct NoContent {};
 
 template <class T>
@@ -82,9 +82,9 @@ Response json_response(unsigned status, const T& body) {
   return Response{.status = status, .body = encode_text(body)};
 }
 
-// The one switch from a cause to a status.
+// The only switch from an error code to a status.
 unsigned status_of(Errc code);
-// {"error", "code", "remedy"?, "details"?}, where details holds the wrong fields as "issues" and
+// {"error", "code", "remedy"?, "details"?}, where details holds the invalid fields as "issues" and
 // every fact under its own name.
 Response error_response(const Error& error);
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-// Text of a path or a query into a described struct, by the same mapper that decodes bodies: each
-// text becomes the JSON value that its member expects.
+// Decodes path or query text into a described struct with the mapper that decodes bodies: each text
+// becomes the JSON value that its member expects.
 namespace berth::http {
 
 namespace parameters_detail {
@@ -40,9 +40,10 @@ constexpr Kind kind_of() {
   }
 }
 
-// Text that does not fit stays text, and the mapper says what it should have been.
+// Text that does not fit remains text, and the mapper reports what was expected.
 bj::value to_value(Kind kind, std::string_view text);
-// The mapper's error, told in terms of parameters: "query parameter 'limit' is no integer".
+// Rewrites the mapper's error for parameters; the message names, for example, "query parameter
+// 'limit'".
 Error to_parameter_error(std::string_view where, Error error);
 
 template <class T, class... M>
@@ -79,7 +80,7 @@ Result<Path> decode_path(const PathValues& values) {
   }
 }
 
-// Unknown parameters are refused, so that a misspelt filter does not list everything.
+// Unknown parameters are rejected, so that a misspelt filter does not list everything.
 template <class Query>
 Result<Query> decode_query(const std::map<std::string, std::string>& values) {
   using namespace parameters_detail;

@@ -14,7 +14,7 @@ std::string_view text_of(beast::string_view text) {
   return {text.data(), text.size()};
 }
 
-// What two parsers could read differently if it came twice, or what a gate decides by.
+// Fields that two parsers could read differently if they came twice, or that a gate decides by.
 constexpr std::array single_fields = {"host",         "content-length", "transfer-encoding",
                                       "content-type", "authorization",  "origin",
                                       "if-match",     "idempotency-key"};
@@ -70,13 +70,13 @@ RequestReader::Stage RequestReader::stage() const {
 Result<std::size_t> RequestReader::feed(std::string_view bytes) {
   std::size_t used = 0;
   if (!got_some()) {
-    // Some clients end a body with a line break too many; it belongs to no request.
+    // Some clients end a body with an extra line break; it does not belong to any request.
     while (bytes.substr(used).starts_with("\r\n")) used += 2;
     if (bytes.substr(used) == "\r") return used;
   }
   const Stage before = stage();
-  // A chunked body ends in "0\r\n\r\n", so fewer bytes never complete anything, and Beast asserts
-  // that a last chunk is not shown to it in smaller pieces.
+  // A chunked body ends in "0\r\n\r\n", so fewer bytes never complete anything. Beast asserts that
+  // a last chunk does not arrive in smaller pieces.
   const std::size_t least = before == Stage::body && chunked() ? 5 : 1;
   while (bytes.size() - used >= least && stage() == before && before != Stage::done) {
     BERTH_TRY(const std::size_t more, put_some(bytes.substr(used)));
@@ -110,7 +110,7 @@ Result<std::size_t> RequestReader::put_some(std::string_view bytes) {
   return used;
 }
 
-// Requests that two parsers on the way could read differently are refused, never repaired.
+// Requests that two parsers on the path could read differently are rejected, never repaired.
 Result<> RequestReader::check_head() {
   const Headers& headers = request_.headers;
   for (const std::string_view name : single_fields) {
@@ -181,7 +181,7 @@ void RequestReader::on_response_impl(int /*code*/, Text /*reason*/, int /*versio
 
 void RequestReader::on_field_impl(beast::http::field /*field*/, Text name, Text value,
                                   Errors& /*error*/) {
-  // A trailer comes after the gate has decided by the header, so it is not let in.
+  // A trailer comes after the gate has decided by the header, so it is dropped.
   if (stage() == Stage::head) request_.headers.add(text_of(name), text_of(value));
 }
 
@@ -189,7 +189,7 @@ void RequestReader::on_header_impl(Errors& /*error*/) {}
 
 void RequestReader::on_body_init_impl(const boost::optional<std::uint64_t>& length,
                                       Errors& /*error*/) {
-  // A promise costs nothing: memory follows the bytes that came.
+  // A declared length costs nothing: memory follows the bytes that arrived.
   constexpr std::uint64_t trusted_bytes = 16UL * 1024;
   if (length) request_.body.reserve(static_cast<std::size_t>(std::min(*length, trusted_bytes)));
   eager(true);

@@ -7,40 +7,40 @@
 
 namespace berth::http {
 
-// What the first lines of a request say about how it travels.
+// How a request is transmitted, from its first lines.
 struct Head {
   enum class Version { http_1_0, http_1_1 };
-  enum class Method { as_verb, head, other };  // HEAD is a GET whose answer has no body
+  enum class Method { as_verb, head, other };  // HEAD is a GET whose response has no body
 
   Version version = Version::http_1_1;
   Method method = Method::as_verb;
-  std::string method_text;  // as sent, for who passes it on
+  std::string method_text;  // as sent, for a relay
   std::string target;
 };
 
-// Turns bytes into one Request: Beast takes the syntax apart, this class decides what is let in.
-// It touches no socket, so that a fuzzer drives the same code as a client.
+// Turns bytes into one Request: Beast parses the syntax, this class decides what is accepted. It
+// does not touch a socket, so that a fuzzer runs the same code as a client.
 class RequestReader : private boost::beast::http::basic_parser<true> {
  public:
   enum class Stage { head, body, done };
 
-  // Fills `request`, which outlives the reader and keeps its remote address only.
+  // Fills `request`, which outlives the reader; only its remote address is kept.
   RequestReader(Request& request, const Limits& limits);
 
-  // Takes what it can use and says how much that was; the rest is offered again with what comes
-  // after it. Stops behind the head and behind the body. Fails bad_request, header_too_large or
+  // Takes what it can use and returns how much that was; offer the rest again with the bytes that
+  // follow. Stops after the head and after the body. Fails with bad_request, header_too_large or
   // body_too_large.
   Result<std::size_t> feed(std::string_view bytes);
   Stage stage() const;
   bool started() const { return head_bytes_ > 0; }
 
-  // From here on there is a head.
+  // Valid once the head was read.
   const Head& head() const { return head_; }
   bool keeps_alive() const { return keep_alive(); }
   bool expects_continue() const;
-  // As the head tells it; a body in chunks has a length only when it is over.
+  // As declared in the head; a chunked body has a length only when it is complete.
   std::optional<std::uint64_t> body_length() const;
-  // What the route allows; to be called between head and body.
+  // Sets the route's limit; call it between head and body.
   Result<> limit_body(std::size_t bytes_max);
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 enum class Pieces { whole, bytes };
 
-// Feeds the way a session does: what is not used is offered again with what follows.
+// Feeds like a session: unused bytes are offered again with those that follow.
 Result<Request> read_request(std::string_view bytes, Pieces pieces = Pieces::whole,
                              Limits limits = {}) {
   Request request;

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Bytes of a client through everything but the socket: reader, target, router, gate, decoding,
-// handler and the text of the answer. The first byte says in how large pieces they arrive.
+// Client bytes through everything but the socket: reader, target, router, gate, decoding, handler
+// and the response text. The first byte sets the size of the pieces in which they arrive.
 namespace berth::http {
 namespace {
 
@@ -71,7 +71,7 @@ class OpenGate final : public Gate {
 
 class Pipe {
  public:
-  // Every request of the bytes, one after the other, until one is refused or the bytes end.
+  // Every request in the bytes, one after the other, until one is rejected or the bytes end.
   void run(std::string_view bytes, std::size_t piece) {
     inbox_.clear();
     rest_ = bytes;
@@ -122,7 +122,7 @@ class Pipe {
         answered ? std::move(answered->response) : error_response(answered.error());
     std::string out;
     append_head(out, response, {.path = request_.path, .request_id = "id", .date = "now"});
-    // The only empty line is the last one, whatever the request put into the answer.
+    // The only empty line is the last one, whatever the request put into the response.
     BERTH_ASSERT(out.find("\r\n\r\n") == out.size() - 4);
     co_return Result<>{};
   }

@@ -19,7 +19,7 @@ bool is_unreserved(char c) {
   return letter || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-// Cuts off and returns what stands before the separator; all of it when there is none.
+// Removes and returns the text before the separator; all of it when there is none.
 std::string_view cut(std::string_view& text, char separator) {
   const std::size_t at = text.find(separator);
   const std::string_view head = text.substr(0, at);

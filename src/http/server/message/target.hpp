@@ -11,10 +11,10 @@ namespace berth::http {
 
 // "%2Fa%20b" into "/a b". Fails on a broken escape and on NUL.
 Result<std::string> percent_decoded(std::string_view text);
-// The other way round: everything but letters, digits and "-._~" is escaped.
+// The reverse: everything but letters, digits and "-._~" is escaped.
 std::string percent_encoded(std::string_view text);
 
-// The target of a request line, taken apart.
+// The parsed target of a request line.
 struct Target {
   std::string path;                   // as sent
   std::vector<std::string> segments;  // decoded: "/a/b%20c" is {"a", "b c"}
@@ -22,10 +22,10 @@ struct Target {
   std::map<std::string, std::string> query = {};
 };
 
-// Takes "/path?query" and "http://authority/path?query"; the authority must be `host`, since the
-// gate looks at the Host header only. Fails bad_request.
+// Accepts "/path?query" and "http://authority/path?query"; the authority must be `host`, because
+// the gate checks only the Host header. Fails with bad_request.
 Result<Target> parse_target(std::string_view text, std::string_view host);
-// The same in two steps, since the query may be somebody else's to read.
+// The same in two steps, because a relayed query is parsed by the server behind the relay.
 Result<Target> parse_path(std::string_view text, std::string_view host);
 Result<std::map<std::string, std::string>> parse_query(std::string_view text);
 

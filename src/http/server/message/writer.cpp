@@ -28,7 +28,7 @@ bool is_api(std::string_view path) {
   return path == "/api" || path.starts_with("/api/");
 }
 
-// A field of an event is one line; the format has no escape for a line break.
+// An event field is one line; the format has no escape for a line break.
 void append_line(std::string& out, std::string_view name, std::string_view value) {
   out.append(name).append(": ");
   for (const char c : value) {
@@ -54,7 +54,7 @@ void append_head(std::string& out, const Response& response, const Delivery& del
   }
   if (!response.content_type.empty()) append_field(out, "Content-Type", response.content_type);
   for (const auto& [name, value] : response.headers) append_field(out, name, value);
-  // RFC 9110: neither 204 nor 304 says how long a body it does not have is.
+  // RFC 9110: neither 204 nor 304 states the length of its missing body.
   if (response.status != 204 && response.status != 304) {
     append_field(out, "Content-Length", std::to_string(response.body.size()));
   }

@@ -7,11 +7,11 @@ namespace berth::http {
 
 enum class Persistence { keep_alive, close };
 
-// What an answer needs besides itself.
+// What a response needs besides itself.
 struct Delivery {
   Head::Version version = Head::Version::http_1_1;
   Persistence persistence = Persistence::close;
-  std::string_view path;        // of the request: API answers are not to be stored by caches
+  std::string_view path;        // of the request: caches must not store API responses
   std::string_view request_id;  // echoed, so that a client can name the request
   std::string_view date;
 };

@@ -8,13 +8,13 @@
 namespace berth::http {
 namespace {
 
-// Browsers take '\' for '/', and leave out tabs and line ends wherever they stand.
+// Browsers treat '\' as '/', and drop tabs and line ends everywhere.
 bool is_ambiguous(std::string_view reference) {
   return std::ranges::any_of(reference,
                              [](unsigned char c) { return c <= 0x20 || c >= 0x7f || c == '\\'; });
 }
 
-// A dot of a path may be written as %2e.
+// A dot in a path may be written as %2e.
 std::string with_plain_dots(std::string_view segment) {
   std::string out;
   while (!segment.empty()) {
@@ -25,7 +25,7 @@ std::string with_plain_dots(std::string_view segment) {
   return out;
 }
 
-// RFC 3986, 5.2.4: an absolute path without "." and "..", of which none leads above the root.
+// RFC 3986, 5.2.4: an absolute path without "." and "..", none of which leads above the root.
 std::string without_dots(std::string_view path) {
   std::vector<std::string_view> kept;
   while (!path.empty()) {
@@ -43,8 +43,8 @@ std::string without_dots(std::string_view path) {
   return out.empty() ? "/" : out;
 }
 
-// What follows the authority of a URL, where that is the name under which the server inside is
-// called: for the client it would be a machine of its own.
+// The rest of a URL after its authority, if that is the name of the server inside. For the client
+// that name would be its own machine.
 std::optional<std::string_view> behind_own_name(std::string_view url, unsigned short port) {
   constexpr std::string_view scheme = "http:";
   if (equal_ignoring_case(url.substr(0, scheme.size()), scheme)) url.remove_prefix(scheme.size());
@@ -70,7 +70,7 @@ std::optional<std::string> reference_inside(std::string_view reference, const In
     const auto rest = behind_own_name(reference, place.port);
     if (!rest) return std::nullopt;
     const std::string inside = (rest->starts_with('/') ? "" : "/") + std::string{*rest};
-    // "//" behind the name is a path there, and would be a name if it stood alone.
+    // "//" after the name is a path there, but would be an authority if it stood alone.
     const std::size_t end = std::min(inside.find_first_of("?#"), inside.size());
     return std::string{place.prefix} + without_dots(std::string_view{inside}.substr(0, end)) +
            inside.substr(end);

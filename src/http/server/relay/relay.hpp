@@ -19,9 +19,9 @@
 
 namespace berth::http {
 
-// One request that a server inside a sandbox answers, over a connection that serves this request
-// alone: nothing that is said inside can pass for the answer to another. Bytes go both ways at the
-// same time, in pieces; neither body is ever in memory as a whole.
+// One request to a server inside a sandbox, over a connection that serves only this request, so
+// that no inside data can pass for the response to another request. Bytes flow in both directions
+// at once, in pieces; neither body is ever in memory as a whole.
 template <class Stream>
 class Relay {
  public:
@@ -36,7 +36,8 @@ class Relay {
         switched_(stream.get_executor(), Moment::max()),
         inbox_(limits_.relay_header_bytes_max + piece_bytes) {}
 
-  // The status that the client got. An error is for the client: it got nothing yet.
+  // The status that the client got. On error the client got nothing yet, and the error is meant for
+  // it.
   Task<unsigned> run() {
     using namespace asio::experimental::awaitable_operators;
     BERTH_CO_DO(co_await begin());
@@ -90,7 +91,7 @@ class Relay {
     if (overdue_.expiry() > deadline_) overdue_.cancel();
   }
   void made_progress() {
-    // What trickles into the head of an answer is no progress: the head has a time of its own.
+    // A slowly arriving response head is not progress: the head has its own deadline.
     if (status_ == 101) return expect_within(limits_.tunnel_idle_timeout);
     if (status_ != 0 || !is_sent_) expect_within(limits_.relay_idle_timeout);
   }
@@ -103,8 +104,8 @@ class Relay {
     co_return bad_answer("has not answered in time");
   }
 
-  // Requests may finish within the time that a drain gives them; a tunnel would never. One that is
-  // to make room ends at once.
+  // Requests may finish within the drain's grace period; a tunnel would never finish. A relay that
+  // must make room ends at once.
   Task<> end_when_drained() {
     while (!must_end()) co_await drained_.async_wait(as_pair);
     co_return Result<>{};
@@ -115,7 +116,7 @@ class Relay {
     return status_ == 101 && drained_.has_rung();
   }
 
-  // The head, the body, and then whatever a tunnel carries. Ends when the client has gone.
+  // The head, the body, and then the tunnel's bytes. Ends when the client has disconnected.
   Task<> take_from_client() {
     const Forwarding forwarding{.prefix_bytes = what_.prefix_bytes, .port = port_};
     const std::string head = forwarded_head(what_.request, what_.reader.head(), forwarding);
@@ -135,7 +136,7 @@ class Relay {
       const auto [error, size] = co_await stream_.async_read_some(asio::buffer(piece), as_pair);
       if (error == asio::error::eof && status_ != 101) co_await wait_for_the_answer();
       if (error) co_return gone();
-      if (status_ != 101) continue;  // what follows a request on this connection is not served
+      if (status_ != 101) continue;  // further requests on this connection are not served
       if (!co_await write_to_server({piece.data(), size})) co_return gone();
       made_progress();
     }
@@ -143,8 +144,8 @@ class Relay {
 
   // A client that sends no more may still read. One that has closed its socket looks the same until
   // something is written to it, so the server inside has less time from here on. Ends when the
-  // connection is reset, and when this server cuts the client off, which is told like a drain; else
-  // with the others.
+  // connection is reset, or when this server cuts the client off, which is signalled like a drain;
+  // else with the other tasks.
   asio::awaitable<void> wait_for_the_answer() {
     using namespace asio::experimental::awaitable_operators;
     is_half_closed_ = true;
@@ -158,7 +159,7 @@ class Relay {
     }
   }
 
-  // One piece of the client's body; false when the server inside takes no more.
+  // One piece of the client's body; false when the server inside no longer reads.
   Task<bool> pass_body_on() {
     if (what_.inbox.size() > 0) {
       BERTH_CO_TRY(const std::size_t used, what_.reader.feed(buffered()));
@@ -191,7 +192,7 @@ class Relay {
     return std::string{digits.data(), end} + "\r\n";
   }
 
-  // A server that takes no more may still have answered.
+  // A server that no longer reads may still have responded.
   asio::awaitable<bool> write_to_server(std::string_view bytes) {
     const auto [error, size] =
         co_await asio::async_write(server_, asio::buffer(bytes.data(), bytes.size()), as_pair);
@@ -219,7 +220,7 @@ class Relay {
     co_return co_await write_to_client("0\r\n\r\n");
   }
 
-  // Past what comes before the answer itself: 100 Continue and the like.
+  // Skips what comes before the response itself: 100 Continue and similar.
   Task<> read_head(std::optional<Parser>& parser) {
     for (int i = 0; i < interim_answers_max; ++i) {
       parser.emplace();
@@ -260,7 +261,7 @@ class Relay {
 
   Task<> begin_answer(const Parser& parser, Framing framing) {
     const std::string_view path = what_.request.path;
-    // The text of the date is another one every second, and the request may have taken longer.
+    // The date changes every second, and the request may have taken longer.
     what_.delivery.date = traffic_.date();
     const AnswerFacts facts{.delivery = what_.delivery,
                             .framing = framing,
@@ -311,11 +312,11 @@ class Relay {
   DrainSignal& drained_;
   TcpSocket server_;
   asio::steady_timer overdue_;
-  asio::steady_timer switched_;      // expires never; cancelled when the tunnel is open
+  asio::steady_timer switched_;      // never expires; cancelled when the tunnel is open
   boost::beast::flat_buffer inbox_;  // from the server
   Moment deadline_ = Moment::max();
   unsigned short port_ = 0;
-  unsigned status_ = 0;          // that the client was told
+  unsigned status_ = 0;          // sent to the client
   bool is_sent_ = false;         // the whole request
   bool is_half_closed_ = false;  // by the client
 };

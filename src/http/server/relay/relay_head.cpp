@@ -16,7 +16,7 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-// RFC 9110, 7.6.1: what is said between two neighbours only.
+// RFC 9110, 7.6.1: hop-by-hop fields.
 constexpr std::array<std::string_view, 10> hop_by_hop{"connection",
                                                       "keep-alive",
                                                       "proxy-authenticate",
@@ -28,19 +28,19 @@ constexpr std::array<std::string_view, 10> hop_by_hop{"connection",
                                                       "transfer-encoding",
                                                       "upgrade"};
 
-// What proves to this server who calls, names its objects or tells who the operator is. A server
-// inside that learned it could call this server in the operator's name.
+// Fields that authenticate the caller to this server, name its objects or identify the operator.
+// With them, a server inside could call this server in the operator's name.
 constexpr std::array<std::string_view, 16> kept_from_inside{
     "authorization",   "cookie",          "cookie2",          "host",
     "content-length",  "expect",          "referer",          "origin",
     "idempotency-key", "x-request-id",    "x-berth-run-id",   "x-paperclip-run-id",
     "forwarded",       "x-forwarded-for", "x-forwarded-host", "x-real-ip"};
 
-// What the client gets of an answer's head: what tells of the content, and the fields of well-known
-// protocols of applications. A list of what passes, since what is left out of a list of what does
-// not is found by the attacker: browsers and proxies are given new fields every year that count for
-// the whole origin (cookies, policies, logins, caches) or order a proxy about, and the origin and
-// the proxy are this server's. Whoever misses a field has `berth sandbox port`, where all pass.
+// The response fields that the client gets: those that describe the content, and those of
+// well-known application protocols. This is an allowlist, because attackers find what a denylist
+// misses. Every year browsers and proxies get new fields that apply to the whole origin (cookies,
+// policies, logins, caches) or control a proxy, and the origin and the proxy are this server's. A
+// user who needs another field has `berth sandbox port`, where all fields pass.
 constexpr std::array<std::string_view, 35> passes_to_client{"accept-patch",
                                                             "accept-post",
                                                             "accept-ranges",
@@ -79,8 +79,8 @@ constexpr std::array<std::string_view, 35> passes_to_client{"accept-patch",
 constexpr std::array<std::string_view, 8> passing_families{
     "x-", "docker-", "grpc-", "hx-", "mcp-", "tus-", "ratelimit-", "upload-"};
 
-// Of the fields that applications make up, those that nginx, lighttpd, LiteSpeed, Envoy and others
-// obey, that say who somebody is, that hold for an origin, or that this server says itself.
+// Custom field prefixes that do not pass: nginx, lighttpd, LiteSpeed, Envoy and others obey them,
+// they identify a user, they apply to an origin, or this server sets them itself.
 constexpr std::array<std::string_view, 7> steering_families{
     "x-accel-",    "x-berth-",     "x-envoy-",  "x-forwarded-",
     "x-lighttpd-", "x-litespeed-", "x-sendfile"};
@@ -99,14 +99,14 @@ constexpr std::array<std::string_view, 14> steering{"hx-location",
                                                     "x-sourcemap",
                                                     "x-webkit-csp"};
 
-// Fields that are a reference: to the server inside, or they do not pass.
+// Fields that hold a reference: it leads to the server inside, or the field does not pass.
 constexpr std::array<std::string_view, 2> references{"content-location", "location"};
-// Names a field that did not pass because of where it leads.
+// Names a field that was withheld because of where it leads.
 constexpr std::string_view withheld = "X-Berth-Withheld";
 
-// A page from inside gets an origin of its own and runs no script: with the origin of this server,
-// a script could call the API as whoever looks at the page. Who wants to use the page has
-// `berth sandbox port`, where it has the origin of a port of its own.
+// A page from inside gets its own origin and runs no script: with this server's origin, a script
+// could call the API as the user who views the page. A user who needs the page has `berth sandbox
+// port`, where the page has the origin of its own port.
 constexpr std::string_view confinement =
     "Content-Security-Policy: sandbox\r\n"
     "Cross-Origin-Resource-Policy: same-origin\r\n"
@@ -162,7 +162,7 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
   out.append("\r\n");
 }
 
-// A field of an answer as the client gets it; nothing where it leads away from the server inside.
+// A response field as the client gets it; nothing if it leads away from the server inside.
 std::optional<std::string> for_client(std::string_view name, std::string_view value,
                                       const AnswerFacts& facts) {
   const InsidePlace place{.prefix = facts.prefix, .path = facts.path, .port = facts.port};
@@ -174,7 +174,8 @@ std::optional<std::string> for_client(std::string_view name, std::string_view va
 }  // namespace
 
 Result<> check_destination(const Request& request) {
-  // What shows or fetches it. Whatever else a browser may name runs it, or may one day.
+  // Destinations that only show or fetch a file. Any other destination runs it, or may do so one
+  // day.
   constexpr std::array<std::string_view, 10> harmless{"audio", "document", "empty", "font",
                                                       "frame", "iframe",   "image", "track",
                                                       "video", "websocket"};
@@ -211,7 +212,7 @@ std::string forwarded_head(const Request& request, const Head& head, const Forwa
                          lists(named, name) || is_forwarded(name);
     if (!is_kept) append_field(out, name, value);
   }
-  // Servers that know who may call them compare it with their own name.
+  // Servers that check their callers compare it with their own name.
   if (request.headers.find("origin")) append_field(out, "Origin", "http://" + origin);
   append_field(out, "X-Forwarded-Prefix", request.path.substr(0, forwarding.prefix_bytes));
   if (asks_for_websocket(request, head)) {

@@ -22,7 +22,7 @@ sockaddr_in loopback(unsigned short port) {
   return address;
 }
 
-// The other end of a connection that the server has made: what answers inside a sandbox.
+// The other end of a connection that the server has made: the server inside a sandbox.
 class Inside {
  public:
   explicit Inside(Fd connection) : connection_(std::move(connection)) {
@@ -42,7 +42,7 @@ class Inside {
     const auto got = ::recv(connection_.get(), text.data(), size, MSG_WAITALL);
     return text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   }
-  // False once the other side has gone.
+  // False once the other side has disconnected.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const auto sent = ::send(connection_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -51,7 +51,7 @@ class Inside {
     }
     return true;
   }
-  // Whether the other side ends the connection, with nothing more to say, in the time of a test.
+  // Whether the other side ends the connection without more data before the test times out.
   bool ends() {
     char byte = 0;
     return ::recv(connection_.get(), &byte, 1, 0) == 0;
@@ -111,7 +111,7 @@ class RelayTest : public testing::Test {
                                     .call = call}};
   }
 
-  // What the client is answered when the server inside says these bytes and goes.
+  // The client's response when the server inside sends these bytes and disconnects.
   Answer ask(std::string_view line, std::string_view said) {
     Client client{server_.port()};
     client.send(request(line));
@@ -133,7 +133,7 @@ class RelayTest : public testing::Test {
   std::string seen_;
 };
 
-// Whose server waits for nobody.
+// A server with very short timeouts.
 class HurriedRelayTest : public RelayTest {
  protected:
   HurriedRelayTest() : RelayTest(milliseconds{300}) {}
@@ -291,7 +291,7 @@ TEST_F(RelayTest, ARedirectToTheNameThatTheServerInsideWasCalledByStaysThere) {
 
 TEST_F(RelayTest, ReferencesThatLeadAwayFromTheServerInsideAreWithheld) {
   const std::string own = "localhost:" + std::to_string(port_.number());
-  // Over TLS it would be another server, and these are others in any case.
+  // Over TLS it would be another server; the rest are other servers in any case.
   for (const std::string& other :
        {"https://" + own + "/", "http://" + own + "@example.org/", "http://" + own + "1/",
         std::string{"http://localhost/"}, std::string{"//example.org/"},
@@ -412,7 +412,7 @@ TEST_F(HurriedRelayTest, AHeadThatTricklesIsNotWaitedForForEver) {
   int rounds = 0;
   for (; rounds < 500 && inside.send(head.empty() ? "y" : head.substr(0, 1)); ++rounds) {
     if (!head.empty()) head.remove_prefix(1);
-    ::poll(nullptr, 0, 20);  // what trickles is the subject of the test
+    ::poll(nullptr, 0, 20);  // sends slowly, which is what this test checks
   }
   EXPECT_LT(rounds, 500);
   EXPECT_EQ(client.read_answer().status, 502);
@@ -425,7 +425,7 @@ TEST_F(HurriedRelayTest, AnEndlessBodyIsReadOnlyAsFastAsTheClientTakesIt) {
   inside.send("HTTP/1.1 200 OK\r\n\r\n");
   const std::string megabyte(1 << 20, 'x');
   std::size_t sent = 0;
-  // The client reads nothing, so the buffers of the kernel fill and the relay ends with its time.
+  // The client does not read, so the kernel's buffers fill and the relay times out.
   while (sent < 256 && inside.send(megabyte)) ++sent;
   EXPECT_LT(sent, 256U) << "megabytes were taken for a client that reads none";
 }
@@ -487,7 +487,7 @@ TEST_F(RelayTest, AClientThatBreaksOffAfterItsLastByteIsNoticedAtOnce) {
   Inside inside = port_.accept();
   inside.read_until("\r\n\r\n");
   client.end_of_sending();
-  // What it reads was passed on after the end of what it sends was seen.
+  // These bytes are relayed after the client's end of input was seen.
   inside.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nans");
   EXPECT_TRUE(client.read_until("ans").ends_with("\r\n\r\nans"));
   const auto since = std::chrono::steady_clock::now();
@@ -536,7 +536,7 @@ TEST_F(RelayTest, ASwitchToAnotherProtocolThanTheOneAskedForIsRefused) {
   inside.read_until("\r\n\r\n");
   inside.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n");
   EXPECT_EQ(client.read_answer().status, 502);
-  // And one that is no WebSocket is not asked for in the first place.
+  // A request that is not for a WebSocket is not relayed at all.
   Client other{server_.port()};
   other.send(request("GET /in/x/", "Connection: Upgrade\r\nUpgrade: h2c\r\n"));
   Inside second = port_.accept();
