@@ -16,7 +16,7 @@
 namespace berth::cli {
 namespace {
 
-// `serve` takes every setting as a flag; their names come from the described struct.
+// `serve` accepts every setting as a flag; the names come from the described struct.
 void add_serve(CommandTree& tree, GlobalFlags& flags, const ServeCommand& serve) {
   CLI::App& app = tree.leaf(tree.root(), "serve", "run the server",
                             "berth serve --home /srv/berth --listen 127.0.0.1:3100",
@@ -76,7 +76,7 @@ int report(Console& console, const GlobalFlags& flags, const Error& error) {
   return static_cast<int>(exit_code_of(error.code));
 }
 
-// The command that the words so far lead to: it is the one whose help would have helped.
+// The command that the words so far lead to: its help is the most useful one.
 const CLI::App& deepest(const CLI::App& root) {
   const CLI::App* at = &root;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
@@ -85,7 +85,7 @@ const CLI::App& deepest(const CLI::App& root) {
 
 Error usage_error(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = deepest(root);
-  // A flag that is misspelt is often why another is missing.
+  // A misspelt flag is often the reason why another is missing.
   const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   for (const std::string& word : root.remaining(true)) {
     if (word != "--" && (is_extra || word.starts_with("--"))) return unexpected_word(app, word);
@@ -99,7 +99,7 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& error) {
 std::optional<int> parse_words(CommandTree& tree, std::vector<std::string> arguments,
                                Console& console, const GlobalFlags& flags) {
   try {
-    std::ranges::reverse(arguments);  // CLI11 takes them from the back
+    std::ranges::reverse(arguments);  // CLI11 reads them from the back
     tree.root().parse(std::move(arguments));
     return std::nullopt;
   } catch (const CLI::Success& success) {
@@ -115,7 +115,7 @@ ConfigInput config_input(const Console& console, const GlobalFlags& flags) {
   if (!flags.config_file.empty()) input.file = flags.config_file;
   input.variables = console.variables;
   input.user = console.user;
-  input.on_terminal = console.err_is_terminal;  // where the log goes
+  input.on_terminal = console.err_is_terminal;  // where log lines are written
   return input;
 }
 
@@ -135,7 +135,7 @@ Result<Look> console_look(const Console& console, const GlobalFlags& flags) {
 
 constexpr auto clear_screen = "\x1b[H\x1b[2J";
 
-// Shows it again and again, until the caller ends it, a reader goes away or it fails.
+// Shows it repeatedly, until the caller ends it, the reader closes the pipe or it fails.
 Result<> watch(const CommandTree& tree, Context& context) {
   if (!tree.repeats()) {
     return fail(Errc::bad_request, "--watch: this command does something, so it is not repeated",
@@ -165,7 +165,7 @@ int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
   }
   const Result<Look> look = console_look(console, flags);
   if (!look) return report(console, flags, look.error());
-  // Who asks for JSON by its flag means all of it: errors and the ends of runs as well.
+  // The flag for JSON covers everything, including errors and run results.
   if (flags.output == name_of(Look::json)) flags.json = true;
   const Printer printer{console,
                         {.look = *look,
@@ -202,7 +202,7 @@ int run(const std::vector<std::string>& arguments, Console& console, const Serve
 }
 
 int run(int argc, char** argv, const ServeCommand& serve, const SandboxCommand& sandbox) {
-  // A reader that goes away must end in an error we can report, not in a signal.
+  // A closed pipe must end in an error we can report, not in a signal.
   std::signal(SIGPIPE, SIG_IGN);
   Console console = Console::of_process();
   return run(std::vector<std::string>(argv + 1, argv + argc), console, serve, sandbox);

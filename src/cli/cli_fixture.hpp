@@ -39,7 +39,7 @@ class CliTest : public testing::Test {
   int run(std::vector<std::string> arguments) {
     out_.str("");
     err_.str("");
-    // Most tests look at fields, which programs get.
+    // Most tests check fields, so they read JSON as programs do.
     if (reads_json_) console_.variables["BERTH_OUTPUT"] = console_.out_is_terminal ? "" : "json";
     return cli::run(arguments, console_, [this](Config config) {
       served_ = std::move(config.settings);
@@ -48,7 +48,7 @@ class CliTest : public testing::Test {
   }
   std::string answer(const SeenRequest& request) {
     const std::size_t target = request.line.find(' ') + 1;
-    // An answer may be for the first thing that is asked of a list.
+    // A response may be for the first request to a list.
     const auto narrow =
         answers_.find(request.line.substr(0, request.line.find_first_of("& ", target)));
     if (narrow != answers_.end()) return narrow->second;

@@ -497,7 +497,7 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
   }
 }
 
-// Sourced in a real bash, asked as bash asks.
+// Sourced in a real bash, and called as bash calls it.
 std::string completed(const std::string& script, const std::string& words, int at) {
   const std::string asks = "source " + script + "; COMP_WORDS=(" + words +
                            "); COMP_CWORD=" + std::to_string(at) +

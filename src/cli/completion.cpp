@@ -26,7 +26,7 @@ struct WordPlace {
   std::vector<std::string> positionals;                     // "environment", "name", in order
 };
 
-// The kinds of objects whose names can be asked for, as positionals and in the types of flags.
+// The object kinds whose names the server can list, as positionals and as flag types.
 bool is_object_kind(const std::string& word) {
   static const std::vector<std::string> kinds = {
       "environment", "agent",    "run",     "lease",  "sandbox", "place",  "secret",
@@ -45,7 +45,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-// A closed set is written "local|ssh" in lower case; "JSON|@FILE" only describes.
+// A closed set is written "local|ssh" in lower case; "JSON|@FILE" is only a description.
 bool is_closed_set(const std::string& type) {
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '|'; };
   return type.find('|') != std::string::npos && std::ranges::all_of(type, plain);
@@ -111,7 +111,7 @@ std::string same(const std::string& text) {
   return text;
 }
 
-// 'quoted' for a shell, also when the text has quotes in it.
+// 'quoted' for a shell, even if the text contains quotes.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string{"'\\''"} : std::string{c};
@@ -216,7 +216,7 @@ _berth() {
            texts_of(place.flags, described, " ") + ")\n";
     out += "      else found=(" + texts_of(place.commands, described, " ") + "); fi ;;\n";
   }
-  // Where no command is meant, a file may be.
+  // If no command fits, a file may.
   return out +
          "  esac\n  if ((${#found})); then _describe 'berth' found; else _files; fi\n}\n"
          "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _berth \"$@\"; "

@@ -14,7 +14,7 @@
 namespace berth::cli {
 namespace {
 
-// Variables that are no settings, but that Berth reads or sets for the processes it runs.
+// Variables that are not settings, but that Berth reads or sets for the processes it runs.
 constexpr std::array other_variables = {"BERTH_CONFIG",
                                         "BERTH_URL",
                                         "BERTH_TOKEN",
@@ -88,7 +88,7 @@ Result<> check_bounds(std::string_view setting, std::int64_t value, const std::s
       "give a number from " + std::to_string(found->low) + " to " + std::to_string(found->high));
 }
 
-// A file that says `connections_max = "many"` or `home = 5` is told which type it should have used.
+// A file with `connections_max = "many"` or `home = 5` gets an error that names the expected type.
 template <class T>
 Result<> check_type(std::string_view setting, const GivenValue& given) {
   constexpr bool number = std::same_as<T, std::int64_t>;
@@ -182,13 +182,13 @@ std::string default_home(const ConfigInput& input) {
   return variable(input.variables, "HOME").value_or("") + "/.local/share/berth";
 }
 
-// The file that counts: the one that was named, else the one in the home folder, else the system's.
+// The file in use: the named one, else the one in the home folder, else the system's.
 Result<std::optional<std::string>> find_file(const ConfigInput& input, const std::string& home) {
   if (input.file) return input.file;
   if (auto named = variable(input.variables, "BERTH_CONFIG")) return named;
   for (const std::string& path : {home + "/berth.toml", input.system_file}) {
     if (::access(path.c_str(), F_OK) == 0) return path;
-    // A folder that may not be entered hides a file that may matter; its owner uses it, not we.
+    // A folder that we may not enter may contain a file; it is for the folder's owner, not for us.
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) {
       return fail(Errc::config_invalid, io_failure("look for", path, errno).error().message,
                   "name the file with --config-file");
@@ -198,7 +198,7 @@ Result<std::optional<std::string>> find_file(const ConfigInput& input, const std
 }
 
 void warn_of_unknown(const ConfigInput& input, std::vector<std::string>& warnings) {
-  if (input.variables.contains("BERTH_RUN_ID")) return;  // a run has many, all of them our own
+  if (input.variables.contains("BERTH_RUN_ID")) return;  // a run has many, all of them set by us
   std::vector<std::string> known{other_variables.begin(), other_variables.end()};
   for (const std::string& name : setting_names()) known.push_back(variable_of(name));
   for (const auto& [name, value] : input.variables) {

@@ -14,43 +14,44 @@
 namespace berth::cli {
 
 BOOST_DEFINE_ENUM_CLASS(Mode, local_trusted, authenticated)
-// Who is the operator in `local_trusted`: root and the server's own user, or every local user.
+// The operator in `local_trusted`: root and the server's own user, or every local user.
 BOOST_DEFINE_ENUM_CLASS(TrustedUsers, own, all)
 BOOST_DEFINE_ENUM_CLASS(LogLevel, debug, info, warn, error, off)
 BOOST_DEFINE_ENUM_CLASS(LogFormat, text, json)
 BOOST_DEFINE_ENUM_CLASS(PluginIsolation, none, weak, strong)
 
-// What the program may be told. A member is a setting: `body_bytes_max` is the flag
-// --body-bytes-max, the variable BERTH_BODY_BYTES_MAX and the key body_bytes_max of the file.
+// The program's settings. A member is a setting: `body_bytes_max` is the flag --body-bytes-max, the
+// variable BERTH_BODY_BYTES_MAX and the key body_bytes_max in the file.
 struct Settings {
   std::string home;
   std::string listen = "127.0.0.1:3100";
   std::string database;  // sqlite:PATH or postgresql://...; its variable is BERTH_DATABASE_URL
   Mode mode = Mode::local_trusted;
   TrustedUsers trusted_users = TrustedUsers::own;
-  std::vector<std::string> allowed_hosts;  // names that the Host header may carry besides our own
+  std::vector<std::string> allowed_hosts;  // names that the Host header may contain besides our own
   std::optional<std::string> public_url;
   std::optional<std::string> tls_cert;
   std::optional<std::string> tls_key;
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::json;
   std::int64_t connections_max = 10'000;
-  std::int64_t connections_reserved = 32;  // beyond that, for administrators and health
+  std::int64_t connections_reserved = 32;  // in addition, for administrators and health checks
   std::int64_t streams_per_key = 128;      // event streams and WebSockets
   std::int64_t streams_per_company = 512;
-  std::int64_t relays_per_key = 64;  // requests that are passed on into sandboxes
+  std::int64_t relays_per_key = 64;  // requests relayed into sandboxes
   std::int64_t relays_per_company = 256;
   std::int64_t body_bytes_max = 1 << 20;
   std::int64_t database_connections = 8;
   std::string master_key_file;
-  std::int64_t runs_max = 64;         // that this server works on at a time
-  std::int64_t hold_seconds = 300;    // how long commands live on without a server
-  std::int64_t silence_seconds = 30;  // after which a server that shares the store is given up
-  std::int64_t image_age_hours = 24;  // of images that nobody uses, before they go; 0: never
-  // Folders of this machine that plugins may read and write besides their own.
+  std::int64_t runs_max = 64;         // concurrent runs of this server
+  std::int64_t hold_seconds = 300;    // how long commands survive without a server
+  std::int64_t silence_seconds = 30;  // after which another server on the same store is considered
+                                      // dead
+  std::int64_t image_age_hours = 24;  // of unused images, before they are deleted; 0: never
+  // Local folders that plugins may read and write besides their own.
   std::vector<std::string> plugin_folders;
   PluginIsolation plugin_min_isolation = PluginIsolation::weak;
-  std::int64_t plugin_files_mb = 1024;        // that a plugin may keep in its own folder; 0: any
+  std::int64_t plugin_files_mb = 1024;        // limit for a plugin's own folder; 0: none
   std::optional<std::string> keeper_program;  // absent: berth-keeper beside this program
 };
 BOOST_DESCRIBE_STRUCT(Settings, (),
@@ -61,22 +62,22 @@ BOOST_DESCRIBE_STRUCT(Settings, (),
                        runs_max, hold_seconds, silence_seconds, image_age_hours, plugin_folders,
                        plugin_min_isolation, plugin_files_mb, keeper_program))
 
-// The settings, where each came from, and the keys that are taken from the environment alone, so
-// that no file and no process list holds them.
+// The settings, the source of each, and the keys that come only from the environment, so that they
+// are not in a file or a process list.
 struct Config {
   Settings settings;
   std::map<std::string, std::string> sources;  // setting to "--listen", "BERTH_LISTEN", "x.toml:3"
   std::optional<std::string> file;             // the configuration file that was read
-  std::vector<std::string> warnings;           // for a person; nothing is ignored silently
+  std::vector<std::string> warnings;           // for the user; nothing is ignored silently
   std::optional<Secret> master_key;            // BERTH_MASTER_KEY
   std::optional<Secret> master_key_previous;   // BERTH_MASTER_KEY_PREVIOUS
 };
 
 using Variables = std::map<std::string, std::string>;
 
-// What the layers are read from, so that a test can be another machine.
+// The sources of the layers, so that a test can simulate another machine.
 struct ConfigInput {
-  std::map<std::string, std::string> flags;  // by setting, as it was typed
+  std::map<std::string, std::string> flags;  // by setting, as typed
   std::optional<std::string> file;           // --config-file
   Variables variables;
   std::string system_file = "/etc/berth/berth.toml";
@@ -84,17 +85,17 @@ struct ConfigInput {
   bool on_terminal = false;
 };
 
-// A flag wins over a variable, a variable over the file, the file over the default. The error is
-// config_invalid and says where: "berth.toml:3:1: prot: is not a known setting".
+// A flag wins over a variable, a variable over the file, the file over the default. Fails with
+// config_invalid and the position: "berth.toml:3:1: prot: is not a known setting".
 Result<Config> load_config(const ConfigInput& input);
 
-// A flag and a variable of a setting: "--body-bytes-max", "BERTH_BODY_BYTES_MAX".
+// The flag and the variable of a setting: "--body-bytes-max", "BERTH_BODY_BYTES_MAX".
 std::string flag_of(std::string_view setting);
 std::string variable_of(std::string_view setting);
-// The known text that a person most likely meant; empty when none is near.
+// The known text that the user most likely meant; empty when none is close.
 std::string closest(std::string_view text, const std::vector<std::string>& known);
 
-// A setting as a person may see it: passwords inside URLs are masked.
+// A setting as shown to a user: passwords inside URLs are masked.
 struct ShownSetting {
   std::string name;
   std::string value;

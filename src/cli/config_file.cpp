@@ -16,7 +16,7 @@ std::string place(const std::string& path, const toml::source_region& where) {
   return path + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
 }
 
-// Lists become the text that a flag would carry; an item with a comma could not.
+// Lists become the text of a flag, which cannot express an item with a comma.
 Result<std::string> text_of_list(const toml::array& list, const std::string& at) {
   std::string text;
   for (const toml::node& item : list) {

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::string_view default_url = "http://127.0.0.1:3100";
 constexpr std::size_t small_file_bytes = 65536;
-constexpr std::int64_t named_max = 10'000;  // rows to look through for a name
+constexpr std::int64_t named_max = 10'000;  // rows to search for a name
 constexpr std::int64_t recent_max = 200;
 
-// What a running server leaves in its home folder.
+// The file that a running server leaves in its home folder.
 struct ServerNote {
   std::string url;
   std::optional<std::int64_t> pid;
@@ -29,18 +29,18 @@ std::string variable(const Variables& variables, const char* name) {
   return found == variables.end() ? "" : found->second;
 }
 
-// The newest run is `last`, and of several with one name the newest counts. What was run lately is
-// looked at first: there may be very many runs.
+// `last` is the newest run, and the newest of several runs with one name wins. Recent runs are
+// searched first, because there may be very many.
 Result<bj::value> find_run(const Client& server, const std::string& path,
                            const std::string& named) {
-  constexpr std::size_t telling = 8;  // characters that are hardly the same by chance
+  constexpr std::size_t telling = 8;  // unlikely to match by chance
   BERTH_TRY(const bj::array recent, server.list(path, named == "last" ? 1 : recent_max));
   if (named == "last") {
     if (!recent.empty()) return recent.front();
     return fail(Errc::run_not_found, "there is no run yet", "start one: berth run uname -a");
   }
   const Result<bj::array> called = server.list(path + "?name=" + url_encoded(named), 1);
-  // A server that knows no names refuses the question or gives another answer.
+  // A server without support for names rejects the query or returns something else.
   const bool has_name = called && !called->empty() && text_of(called->front(), "name") == named;
   if (has_name) return called->front();
   Result<bj::value> found = choose(recent, named, run_kind());
@@ -51,8 +51,8 @@ Result<bj::value> find_run(const Client& server, const std::string& path,
   return choose(all, named, run_kind());
 }
 
-// The profile that counts here, if any: the one that was named, else the one of the last login
-// unless a home was named, whose server is meant then.
+// The active profile, if any: the named one, else that of the last login. With a named home folder,
+// that folder's server is used instead.
 Result<std::optional<Profile>> active_profile(const GlobalFlags& flags,
                                               const Variables& variables) {
   std::string name = flags.profile;
@@ -64,8 +64,8 @@ Result<std::optional<Profile>> active_profile(const GlobalFlags& flags,
   return profiles.find(name);
 }
 
-// The home of a server, of which it says "/srv/berth, 12 GB free", where it is a folder of this
-// machine: a server on another one may have a folder of the same name, but its note is not here.
+// The server's home folder from "/srv/berth, 12 GB free", if it is a folder on this machine. A
+// server on another machine may have a folder with the same name, but its note is not here.
 std::string home_in(const bj::value& findings) {
   if (!findings.is_array()) return {};
   for (const bj::value& finding : findings.get_array()) {
@@ -90,7 +90,7 @@ bool names_server(const GlobalFlags& flags, const Variables& variables) {
 Result<Discovered> discover_server(const GlobalFlags& flags, const Variables& variables,
                                    const std::string& home) {
   if (!flags.url.empty()) return Discovered{flags.url, "--url"};
-  // The second is set for the processes of a run: there the CLI talks to the server of the run.
+  // The second is set for a run's processes: there the CLI uses the run's server.
   for (const char* name : {"BERTH_URL", "BERTH_API_URL"}) {
     if (std::string url = variable(variables, name); !url.empty()) {
       return Discovered{std::move(url), name};
@@ -115,7 +115,7 @@ Result<std::optional<Secret>> discover_token(const GlobalFlags& flags, const Var
   for (const char* name : {"BERTH_TOKEN", "BERTH_API_KEY"}) {
     if (const std::string token = variable(variables, name); !token.empty()) return Secret{token};
   }
-  // A token goes only to the server that it was given for.
+  // A token is sent only to the server that it was given for.
   if (!names_server(flags, variables)) {
     BERTH_TRY(std::optional<Profile> profile, active_profile(flags, variables));
     if (profile) return std::move(profile->token);
@@ -249,7 +249,7 @@ void Context::add_names(bj::array& rows) {
 }
 
 Result<bj::value> Context::find(const Kind& kind, const std::string& named) {
-  // Tokens have no page of their own; every other object is found by its id at once.
+  // Tokens have no endpoint of their own; every other object is found by its id at once.
   if (is_uuid(named) && kind.path != "tokens") return get("/api/" + kind.path + "/" + named);
   BERTH_TRY(const Client* server, client());
   std::string path = "/api/companies";

@@ -14,7 +14,7 @@
 
 namespace berth::cli {
 
-// The flags that every command takes.
+// The flags that every command accepts.
 struct GlobalFlags {
   std::string url;
   std::string token;
@@ -23,8 +23,8 @@ struct GlobalFlags {
   std::string config_file;
   std::map<std::string, std::string> settings;  // --home of any command, and all flags of serve
   std::optional<Error> config_error;            // for commands that work without configuration
-  std::string output;                           // a name of Look; empty: not said
-  bool json = false;                            // asked for by a flag, not by BERTH_OUTPUT
+  std::string output;                           // a Look name; empty: not given
+  bool json = false;                            // requested by a flag, not by BERTH_OUTPUT
   bool watch = false;
   double interval = 2;  // seconds, of --watch
   bool no_color = false;
@@ -34,34 +34,34 @@ struct GlobalFlags {
   std::optional<std::vector<std::string>> command;  // what `run`, `exec`, `sandbox run` execute
 };
 
-// What a command works with: the server it talks to, the company it means and the way it prints.
+// What a command works with: its server, its company and its printer.
 class Context {
  public:
   Context(Console& console, GlobalFlags flags, Config config, Printer printer);
 
   // Finds the server once: --url, BERTH_URL, a profile, server.json in the home folder, the
-  // default. A home that was named goes before the profile of the last login.
+  // default. A named home folder wins over the profile of the last login.
   Result<const Client*> client();
-  // The company that was named, or the only one there is.
+  // The named company, or the only one.
   Result<std::string> company_id();
-  // "/api/companies/ID" with more behind it.
+  // "/api/companies/ID" followed by `rest`.
   Result<std::string> company_path(std::string_view rest);
 
   Result<bj::value> get(const std::string& path);
   Result<bj::value> send(const Request& request);
   Result<bj::array> list(const std::string& path);
-  // An object that a person named: the whole object, as its list shows it or as its id finds it.
+  // The object that the user named: the whole object, from its list or by its id.
   Result<bj::value> find(const Kind& kind, const std::string& named);
-  // The same as the server tells of it alone: more than in a list.
+  // The same from the object's own endpoint, which has more fields than the list.
   Result<bj::value> find_page(const Kind& kind, const std::string& named);
   Result<std::string> find_id(const Kind& kind, const std::string& named);
 
-  // Where no home was named, that of the running server takes the place of the default, if it is a
-  // folder of this machine: images belong into the store of the server that uses them.
+  // If no home folder was named, the running server's replaces the default if it is on this
+  // machine: images belong in the store of the server that uses them.
   void adopt_server_home();
 
-  // Puts the names of environments and agents beside their ids, for tables: `environmentName` and
-  // `agentName`. Where the server does not list them, the ids stand there.
+  // Adds the names of environments and agents to their ids, for tables: `environmentName` and
+  // `agentName`. If the server does not list them, the ids are used.
   void add_names(bj::array& rows);
 
   Printer& printer() { return printer_; }
@@ -69,13 +69,13 @@ class Context {
   const GlobalFlags& flags() const { return flags_; }
   Config& config() { return config_; }
 
-  // What is to be undone when the command has ended, however it ended.
+  // Cleanup that runs when the command has ended, however it ended.
   using AtEnd = std::function<Result<>(Context&)>;
   void at_end(AtEnd undo) { at_end_.push_back(std::move(undo)); }
-  // Does it, the latest first. The first failure is the answer.
+  // Runs the cleanups, the latest first. Returns the first failure.
   Result<> finish();
 
-  // What the process tells the shell, in place of what follows from success or the error.
+  // Sets the exit code, in place of the one for success or the error.
   void end_with(int exit_code) { exit_code_ = exit_code; }
   std::optional<int> exit_code() const { return exit_code_; }
 
@@ -94,7 +94,7 @@ struct Discovered {
   std::string url;
   std::string source;
 };
-// Where the server is, by the rules above, without asking it.
+// The server's address, by the rules above, without a request to it.
 Result<Discovered> discover_server(const GlobalFlags& flags, const Variables& variables,
                                    const std::string& home);
 // The token to use, if any: --token, BERTH_TOKEN, admin.token in the home folder.

@@ -29,8 +29,8 @@ constexpr auto time_limit = std::chrono::hours{2};
 constexpr std::size_t system_file_bytes_max = 1 << 20;
 constexpr std::size_t complaint_bytes_max = 1000;
 
-// What mmdebstrap copies from this machine, which is the business of nobody who uses the image.
-// Debian itself makes no /etc/hosts, without which there is no localhost.
+// What mmdebstrap copies from this machine, which does not belong in an image. Debian itself does
+// not create /etc/hosts, without which there is no localhost.
 constexpr auto tidy_hook = R"(rm -f "$1/etc/hostname" "$1/etc/resolv.conf")";
 constexpr auto hosts_hook =
     R"(test -e "$1/etc/hosts" || )"
@@ -45,7 +45,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// Whether a file of apt sources, in either of its formats, offers the suite.
+// Whether an apt sources file, in either format, offers the suite.
 bool offers(const std::string& file, std::string_view suite) {
   const auto text = read_file(file, system_file_bytes_max);
   if (!text) return false;
@@ -58,7 +58,7 @@ bool offers(const std::string& file, std::string_view suite) {
   return false;
 }
 
-// The files of /etc/apt that offer anything of the suite: the suite itself, -updates, -security.
+// The files in /etc/apt that offer any part of the suite: the suite itself, -updates, -security.
 Result<std::vector<std::string>> sources_for(const std::string& suite) {
   std::vector<std::string> candidates{"/etc/apt/sources.list"};
   for (const std::string& name :
@@ -90,7 +90,7 @@ Result<std::string> suite_of_this_machine() {
               "name the suite: --suite bookworm");
 }
 
-// apt takes options where packages are expected, so that a package must look like one.
+// apt accepts options where packages are expected, so a package name must look like one.
 Result<> check_word(std::string_view what, std::string_view word) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' ||
@@ -121,14 +121,14 @@ Result<std::vector<std::string>> command_for(const DebianTree& wanted) {
   return command;
 }
 
-// Whether a file of spare ids (/etc/subuid) has some for the user.
+// Whether a subordinate id file (/etc/subuid) has ids for the user.
 bool has_ids_for(const std::string& user, const std::string& file) {
   const std::string text = read_file(file, system_file_bytes_max).value_or("");
   return text.starts_with(user + ":") || text.contains("\n" + user + ":");
 }
 
-// An ordinary user's tree has many owners, and that takes a user namespace with as many ids, or
-// fakechroot. mmdebstrap itself only says that it found no way.
+// An ordinary user's tree has many owners. That requires a user namespace with as many ids, or
+// fakechroot. mmdebstrap itself only reports that it found no way.
 Result<> check_ways_of_ordinary_user() {
   const char* set = std::getenv("PATH");
   const std::string path = set != nullptr ? set : "/usr/bin:/bin";
@@ -185,7 +185,7 @@ Result<pid_t> start_program(const std::vector<std::string>& command, int out, in
   return io_failure("start", program, status);
 }
 
-// The status of the process; 'timed_out' when it does not end.
+// The exit status of the process; 'timed_out' when it does not end.
 Result<int> wait_for(pid_t pid) {
   const Fd process{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
   pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
@@ -204,7 +204,7 @@ Result<int> wait_for(pid_t pid) {
   return status;
 }
 
-// The last lines of what it said.
+// The last lines of its output.
 std::string tail_of(int said) {
   ::lseek(said, 0, SEEK_SET);
   const std::string text = read_fd(said, system_file_bytes_max, program).value_or("");

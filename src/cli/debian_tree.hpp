@@ -11,12 +11,12 @@ namespace berth::cli {
 
 struct DebianTree {
   std::string suite;                       // empty: this machine's own
-  std::vector<std::string> packages = {};  // besides the essential ones
+  std::vector<std::string> packages = {};  // in addition to the essential ones
 };
 
-// Makes a Debian tree with mmdebstrap from the apt sources of this machine, as a tar in a file that
-// has no name, so that nothing is left whatever happens. What mmdebstrap says is shown on a
-// terminal, and kept for the error otherwise.
+// Builds a Debian tree with mmdebstrap from this machine's apt sources. The tar is in an unnamed
+// file, so that nothing is left behind. mmdebstrap's output is shown on a terminal, or kept for the
+// error.
 Result<Fd> make_debian_tree(const DebianTree& wanted, const std::string& folder,
                             const Console& console);
 

@@ -5,8 +5,8 @@
 
 namespace berth::cli {
 
-// The keeper that holds the commands of this server: as configured, or beside this program.
-// config_invalid when it is not there.
+// The keeper program of this server: as configured, or beside this program. Fails with
+// config_invalid when it is missing.
 Result<std::string> keeper_program(const Settings& settings);
 
 }  // namespace berth::cli

@@ -16,7 +16,7 @@ std::vector<const bj::value*> those(const bj::array& objects, Fits fits) {
 
 constexpr std::size_t listed_max = 20;
 
-// Enough to choose by: the id, and the name or, where it has none, its state and what it runs.
+// Enough to choose by: the id, and the name, or without one its state and command.
 std::string description_of(const bj::value& object) {
   std::string text = text_of(object, "id");
   if (const std::string name = text_of(object, "name"); !name.empty()) return text + "  " + name;
@@ -169,7 +169,7 @@ const Kind& lease_kind() {
   return kind;
 }
 
-// What `berth sandbox ls` shows: sandboxes that a lease holds, by its id, and those that none does.
+// What `berth sandbox ls` shows: leased sandboxes, by lease id, and those without a lease.
 const Kind& sandbox_kind() {
   static const Kind kind{.noun = "sandbox",
                          .path = "sandboxes",

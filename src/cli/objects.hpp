@@ -10,7 +10,7 @@
 
 namespace berth::cli {
 
-// A kind of object that the API serves, as the commands for it need to know it.
+// A kind of object in the API, as its commands need to know it.
 struct Kind {
   std::string noun;  // "environment"
   std::string path;  // "environments": /api/companies/C/environments and /api/environments/ID
@@ -29,11 +29,11 @@ const Kind& sandbox_kind();
 
 std::string text_of(const bj::value& object, std::string_view key);
 
-// Whether a person who typed `named` may mean this id: it is how the id begins or how it ends.
+// Whether a user who typed `named` may mean this id: the id begins or ends with it.
 bool is_end_of_id(std::string_view named, std::string_view id);
 
-// Finds the one object that a person named: by its id, by its name or key, or by either end of its
-// id. A name wins over an end of an id. Several that fit are an error that lists them.
+// Finds the one object that the user named: by its id, by its name or key, or by either end of its
+// id. A name wins over an end of an id. Several matches are an error that lists them.
 Result<bj::value> choose(const bj::array& objects, std::string_view named, const Kind& kind);
 
 }  // namespace berth::cli

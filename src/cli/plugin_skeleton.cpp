@@ -335,7 +335,7 @@ A sandbox provider for Berth in JavaScript, without a build: `worker.mjs` and `m
     berth plugin install .
 )file";
 
-// "@NAME@" and the like replaced.
+// Replaces "@NAME@" and the like.
 std::string filled(std::string_view text, const SkeletonOptions& wanted) {
   std::string identifier = wanted.name;
   std::ranges::replace_if(identifier, [](char c) { return c == '-' || c == '.'; }, '_');

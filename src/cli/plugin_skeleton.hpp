@@ -23,8 +23,8 @@ struct SkeletonFile {
   std::string text;
 };
 
-// A provider that works, to be changed into the one that is wanted. bad_request when the name is
-// none that a manifest may have.
+// A working provider as a starting point. Fails with bad_request when a manifest may not have the
+// name.
 Result<std::vector<SkeletonFile>> plugin_skeleton(const SkeletonOptions& request);
 
 }  // namespace berth::cli

@@ -9,25 +9,25 @@
 
 namespace berth::cli {
 
-// A server that a person logged in to.
+// A server that the user logged in to.
 struct Profile {
   std::string name;
   std::string url;
-  std::string company;  // empty: the only one, or one that is named
+  std::string company;  // empty: the only one, or the one named on the command line
   std::optional<Secret> token;
 };
 
-// The servers that `berth login` remembers, in a file that only its owner may read.
+// The servers that `berth login` remembers, in a file that only its owner can read.
 class Profiles {
  public:
   // $XDG_CONFIG_HOME/berth/profiles.json, else below ~/.config.
   static std::string file_of(const Variables& variables);
-  // A file that is not there holds none; one that others may read is refused.
+  // A missing file is empty; one that other users can read is rejected.
   static Result<Profiles> read(const std::string& file);
 
-  // The one of that name, or the one that was logged in to last. Nothing: there is none.
+  // The profile with that name, or that of the last login. Nothing: there is none.
   Result<std::optional<Profile>> find(const std::string& name) const;
-  // From now on this is the one that commands mean.
+  // Makes this the default profile.
   void put(const Profile& profile);
   Result<> remove(const std::string& name);
   Result<> write() const;

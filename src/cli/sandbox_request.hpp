@@ -11,7 +11,7 @@
 
 namespace berth::cli {
 
-// One command in a sandbox that is made for it and goes with it.
+// One command in a sandbox that is created for it and destroyed with it.
 struct SandboxRequest {
   bj::object config;  // of the provider `linux`
   std::vector<std::string> argv;
@@ -20,10 +20,10 @@ struct SandboxRequest {
   std::string cwd = {};  // empty: the sandbox's own
   bool passes_stdin = false;
   bool terminal = false;
-  bool quiet = false;  // no remarks of ours
+  bool quiet = false;  // do not print remarks
 };
 
-// What `berth sandbox run` does, given by whoever can. The answer is the exit code.
+// Implements `berth sandbox run`; passed in by the program. Returns the exit code.
 using SandboxCommand = std::function<Result<int>(SandboxRequest, Console&, const Settings&)>;
 
 }  // namespace berth::cli

@@ -13,13 +13,13 @@ namespace {
 using keeper::sandbox::Limits;
 using keeper::sandbox::Setting;
 
-// A limit by the flag that asks for it and by the name that a keeper misses it under.
+// A limit by its flag and by the name under which a keeper reports it missing.
 struct NamedLimit {
   std::string flag;
   std::string name;
 };
 
-// Of a limit that means several settings, the first is the one that it is named after.
+// A limit that covers several settings is named after the first.
 std::string name_of_only(const Limits& limits) {
   const std::vector<Setting> settings = keeper::sandbox::settings_of(limits);
   return settings.empty() ? "" : settings.front().limit;
@@ -46,7 +46,7 @@ bj::array missing_in(const bj::object& isolation) {
   return missing != nullptr && missing->is_array() ? missing->get_array() : bj::array{};
 }
 
-// A wall that a flag takes away, by the name that a keeper misses it under.
+// A wall that a flag removes, by the name under which a keeper reports it missing.
 struct OpenedByFlag {
   std::string_view feature, field, value, flag;
 };
@@ -167,7 +167,7 @@ bool were_told(const std::vector<std::string>& lines, const Variables& variables
     told += line + "\n";
   }
   if (all) return true;
-  // What cannot be remembered is told again: nothing is lost by that.
+  // If it cannot be stored, the message is shown again, which does no harm.
   if (make_directories(folder + "/berth", 0700)) static_cast<void>(replace_file(file, told, 0600));
   return false;
 }

@@ -6,22 +6,22 @@
 #include <string>
 #include <vector>
 
-// What a sandbox that was made lacks, by the isolation that its provider tells of it.
+// What a created sandbox lacks, by the isolation that its provider reports.
 namespace berth::cli {
 
-// Fails where a limit that the config of the sandbox names is not in force, unless the config says
-// how little isolation will do.
+// Fails if a limit from the sandbox's config is not in force, unless the config sets a lower
+// minimum isolation.
 Result<> expect_limits_in_force(const bj::object& config, const bj::object& isolation);
-// A line for each remedy: what is missing, why, and what would mend that. What the config itself
-// takes away is mended by the flag that says so.
+// A line for each remedy: what is missing, why, and how to fix it. What the config itself removes
+// is fixed by the flag that caused it.
 std::vector<std::string> shortfalls_of(const bj::object& config, const bj::object& isolation);
-// An error of a sandbox, for one who runs a single command without a server: no remedy twice, and
-// none that is for a server.
+// A sandbox error for a single command without a server: no remedy twice, and none that concerns a
+// server.
 Error for_one_command(Error error);
 
-// Whether a person was told these lines before, on this machine and by this user; from now on they
-// were. Kept in $XDG_STATE_HOME/berth/told, else below ~/.local/state; where that cannot be
-// written, every time is the first.
+// Whether this user has seen these lines before on this machine; from now on they count as seen.
+// Stored in $XDG_STATE_HOME/berth/told, else below ~/.local/state; if that is not writable, every
+// time is the first.
 bool were_told(const std::vector<std::string>& lines, const Variables& variables);
 
 }  // namespace berth::cli

@@ -15,7 +15,7 @@ bj::object object(std::string_view text) {
   return parse_json(text).value().as_object();
 }
 
-// As an ordinary user without control groups has it.
+// As for an ordinary user without control groups.
 bj::object without_control_groups() {
   return object(R"({"level": "weak", "missing": [
       {"feature": "uid-range", "reason": "not root", "remedy": "be root"},

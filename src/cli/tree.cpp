@@ -21,7 +21,7 @@ An object is named by its name, its id, or either end of its id; 'last' is the n
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 not allowed, 6 no server;
 'berth run', 'berth exec' and 'berth sandbox run' end as the command did.)";
 
-// Words that mean the same everywhere, so that no group has its own.
+// Words that mean the same everywhere, so that no group defines its own.
 struct Alias {
   std::string_view name;
   std::vector<const char*> others;
@@ -38,7 +38,7 @@ const std::vector<Alias>& aliases() {
   return list;
 }
 
-// Below `run` they would hide the programs of the same names: `berth run ls` executes ls.
+// Below `run` they would hide the programs with the same names: `berth run ls` executes ls.
 bool takes_aliases(const CLI::App& parent) {
   return parent.get_parent() != nullptr && parent.get_name() != "run";
 }
@@ -106,7 +106,7 @@ CLI::App& CommandTree::group(const std::string& name, const std::string& says) {
 CLI::App& CommandTree::leaf(CLI::App& parent, const std::string& name, const std::string& says,
                             const std::string& example, Action action, Needs needs) {
   CLI::App* app = parent.add_subcommand(name, says);
-  app->fallthrough();  // flags of every command may stand behind it
+  app->fallthrough();  // global flags may follow it
   app->footer("Example: " + example + "\n'berth --help' lists the flags that every command takes.");
   const bool is_top = parent.get_parent() == nullptr;
   app->group(is_top && !heading_.empty() ? heading_ : "Commands");
@@ -120,7 +120,7 @@ CLI::App& CommandTree::leaf(CLI::App& parent, const std::string& name, const std
     for (const char* other : each.others) app->alias(other);
   }
   app->callback([this, app, needs, name, action = std::move(action)] {
-    // CLI11 calls the leaf of a command first, then the commands it stands under.
+    // CLI11 calls a command's leaf first, then its parents.
     if (!app->get_subcommands().empty()) return;
     chosen_ = action;
     needs_ = needs;

@@ -14,24 +14,23 @@ namespace berth::cli {
 
 using Action = std::function<Result<>(Context&)>;
 
-// Most commands refuse to guess when the configuration is wrong; some must work all the same.
+// Most commands refuse to run with an invalid configuration; some must work nevertheless.
 enum class Needs { configuration, nothing };
 
-// The command line as a tree. A leaf carries the action it stands for; parsing chooses one and runs
-// nothing.
+// The command line as a tree. A leaf carries its action; parsing chooses one and runs nothing.
 class CommandTree {
  public:
   explicit CommandTree(GlobalFlags& flags);
 
   CLI::App& root() { return *root_; }
   const CLI::App& root() const { return *root_; }
-  // What follows is listed under this heading in the help.
+  // The commands that follow are listed under this heading in the help.
   void heading(const std::string& title) { heading_ = title; }
   CLI::App& group(const std::string& name, const std::string& says);
   // The flags of a leaf are bound to `options`, which its action reads after parsing.
   CLI::App& leaf(CLI::App& parent, const std::string& name, const std::string& says,
                  const std::string& example, Action action, Needs needs = Needs::configuration);
-  // Nothing before a parse has succeeded.
+  // Empty before a successful parse.
   const Action& chosen() const { return chosen_; }
   Needs needs() const { return needs_; }
   // Whether the chosen command only shows something, so that --watch may repeat it.
@@ -45,7 +44,7 @@ class CommandTree {
   std::string heading_;
 };
 
-// An option with a closed set of values, all of them in the help and in the completion.
+// An option with a closed set of values, all listed in the help and in the completion.
 template <DescribedEnum E>
 CLI::Option* add_choice(CLI::App& app, const std::string& flag, std::string& target,
                         const std::string& says) {
@@ -57,7 +56,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, std::string& tar
   return app.add_option(flag, target, says)->type_name(names)->check(check);
 }
 
-// Each group of commands is in a file of its own under commands/.
+// Each command group has its own file under commands/.
 void add_status_commands(CommandTree& tree);
 void add_company_commands(CommandTree& tree);
 void add_agent_commands(CommandTree& tree);
@@ -75,16 +74,16 @@ void add_config_commands(CommandTree& tree);
 void add_completion_commands(CommandTree& tree);
 void add_login_commands(CommandTree& tree);
 void add_doctor_commands(CommandTree& tree);
-// What concerns the sandbox of one lease, in the group `sandbox`.
+// Commands for one lease's sandbox, in the group `sandbox`.
 void add_sandbox_lease_commands(CommandTree& tree, CLI::App& group);
-// What is done with a sandbox as a whole, in the same group; and what was captured.
+// Commands for a sandbox as a whole, in the same group; and for captured templates.
 void add_snapshot_commands(CommandTree& tree, CLI::App& sandbox);
 void add_template_commands(CommandTree& tree);
-// How an environment gets its custom image, in the group `env`.
+// Commands for an environment's custom image, in the group `env`.
 void add_setup_commands(CommandTree& tree, CLI::App& environments);
 void add_key_commands(CommandTree& tree, CLI::App& environments);
 void add_plugin_commands(CommandTree& tree);
-// For the authors of plugins, in the group `plugin`.
+// For plugin authors, in the group `plugin`.
 void add_plugin_dev_commands(CommandTree& tree, CLI::App& group);
 // `run` outlives the tree.
 void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run);

@@ -22,7 +22,7 @@ struct AgentOptions {
   std::optional<std::string> environment;
 };
 
-// Fields of the config that were named one by one, as `key=value`.
+// Config fields that were given one by one, as `key=value`.
 Result<std::vector<std::string>> fields_of(Context& context, const AgentOptions& options) {
   std::vector<std::string> out = options.set;
   BERTH_TRY(const std::vector<Variable> given,
@@ -73,20 +73,20 @@ Result<> create_agent(Context& context, const AgentOptions& options) {
   return {};
 }
 
-// Fields that were named one by one are laid over the config that is stored.
+// Fields that were given one by one are merged into the stored config.
 Result<> merge_set(Context& context, const std::string& id, const AgentOptions& options,
                    Request& request) {
   BERTH_TRY(const std::vector<std::string> fields, fields_of(context, options));
   if (!options.config.empty() || fields.empty()) return {};
   BERTH_TRY(const Client* server, context.client());
   BERTH_TRY(const Answer stored, server->send({.path = "/api/agents/" + id}));
-  request.if_match = stored.etag;  // somebody else's change in between is not undone
+  request.if_match = stored.etag;  // another client's change in between is not overwritten
   const bj::object* agent = stored.body.if_object();
   const bj::value* config = agent != nullptr ? agent->if_contains("adapterConfig") : nullptr;
   bj::object merged =
       config != nullptr && config->is_object() ? config->get_object() : bj::object{};
   BERTH_DO(lay_over(merged, fields, "--set"));
-  // null takes a field away.
+  // null removes a field.
   bj::object kept;
   for (const auto& [key, value] : merged) {
     if (!value.is_null()) kept[key] = value;
@@ -165,7 +165,7 @@ void add_invoke(CommandTree& tree, CLI::App& group) {
   app.add_flag("--fresh", options->fresh, "begin a new session in place of the agent's own");
 }
 
-// A field a line, for people; programs get the schemas.
+// One field per line for users; programs get the schemas.
 Result<> adapters(Context& context) {
   BERTH_TRY(const bj::value list, context.get("/api/adapters"));
   if (context.printer().look() == Look::json || !list.is_array()) {

@@ -46,7 +46,7 @@ struct AllowanceOptions {
   std::vector<std::string> what;
 };
 
-// As a person writes it, and the field of the API.
+// The name that users write, and the API field.
 struct AllowanceWord {
   std::string_view word;
   std::string_view field;

@@ -59,8 +59,8 @@ void add_plugins(Context& context, std::vector<std::string>& out) {
   }
 }
 
-// A server that does not answer completes nothing: an error would stand in the middle of the line
-// that somebody types.
+// If the server does not answer, nothing is completed: an error would appear in the middle of the
+// line that the user types.
 std::vector<std::string> names_of_kind(Context& context, const std::string& kind) {
   std::vector<std::string> names;
   if (kind == "image") add_images(context, names);

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-// Which keys --set and --config take.
+// The keys that --set and --config accept.
 namespace berth::cli {
 namespace {
 
@@ -39,7 +39,7 @@ std::string choices_text(const bj::array& list) {
   return out;
 }
 
-// 0.01, and not 1E-2 as JSON may have it.
+// 0.01, and not 1E-2 as JSON may write it.
 std::string number_text(const bj::value& number) {
   if (!number.is_double()) return bj::serialize(number);
   std::ostringstream text;
@@ -79,7 +79,7 @@ bj::array rows_of(const bj::object& schema, const std::string& prefix) {
   return rows;
 }
 
-// The schema of a provider that others wrote is with the server.
+// The schema of a third-party provider is on the server.
 Result<bj::array> keys_of_provider(Context& context, const std::string& provider) {
   if (provider == core::linux_provider) return rows_of(core::linux_config_schema(), "");
   BERTH_TRY(const std::string path, context.company_path("environments/capabilities"));

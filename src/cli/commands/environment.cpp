@@ -31,7 +31,7 @@ struct EnvironmentOptions {
   std::string if_match;
 };
 
-// The flags that spare people from writing JSON, each for one field of the config.
+// The flags that spare users from writing JSON, each for one config field.
 Result<> add_shorthands(bj::object& config, const EnvironmentOptions& options) {
   set_text(config, "host", options.host);
   if (options.port != 0) config["port"] = options.port;
@@ -94,7 +94,7 @@ Result<> update_environment(Context& context, const EnvironmentOptions& options)
   std::optional<std::string> version = seen.etag;
   if (!options.if_match.empty()) version = options.if_match;
   if (body.contains("envVars") && seen.body.is_object()) {
-    // The server replaces the variables as a whole; --var means to change one.
+    // The server replaces all variables; --var changes one.
     const bj::value* current = seen.body.get_object().if_contains("envVars");
     bj::object merged =
         current != nullptr && current->is_object() ? current->get_object() : bj::object{};

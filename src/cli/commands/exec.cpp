@@ -56,7 +56,7 @@ Result<> expect_sense(const ExecOptions& options,
   return {};
 }
 
-// The whole outcome as the server tells it: the output is text there, and cut where it is long.
+// The whole result as the server reports it: output as text, cut if it is long.
 Result<> exec_as_json(Context& context, const StreamedCommand& wanted) {
   bj::object body{{"argv", encode(wanted.argv)}};
   set_text(body, "cwd", wanted.cwd);
@@ -70,7 +70,7 @@ Result<> exec_as_json(Context& context, const StreamedCommand& wanted) {
   return {};
 }
 
-// One command in a place that a lease holds, with its output and exit code as if it ran here.
+// One command in a leased place, with its output and exit code as if it ran here.
 Result<> exec(Context& context, const ExecOptions& options) {
   const auto& command = context.flags().command;
   BERTH_DO(expect_sense(options, command));

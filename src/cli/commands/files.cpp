@@ -20,14 +20,14 @@
 #include <charconv>
 #include <sstream>
 
-// Files in and out of the places that leases hold.
+// Files in and out of leased places.
 namespace berth::cli {
 namespace {
 
 using workspaces::Confined;
 using workspaces::LinkRule;
 
-constexpr std::size_t bytes_max = std::size_t{64} << 20;  // what one request carries
+constexpr std::size_t bytes_max = std::size_t{64} << 20;  // the limit of one request
 constexpr std::size_t part_bytes = std::size_t{16} << 20;
 constexpr mode_t usual_mode = 0644;
 constexpr mode_t private_mode = 0700;
@@ -39,7 +39,7 @@ struct CopyOptions {
   bool takes_all_links = false;
 };
 
-// "PLACE:PATH". A path of this machine that has a colon is written with a slash before it.
+// "PLACE:PATH". A local path that contains a colon is written with a slash before it.
 struct There {
   std::string place;
   std::string path;
@@ -55,7 +55,7 @@ std::string last_name(std::string_view path) {
   return std::string{path.substr(path.rfind('/') + 1)};
 }
 
-// Into a folder under its own name, as cp does it.
+// Into a folder under its own name, like cp.
 std::string with_name(std::string to, const std::string& from) {
   if (!to.empty() && !to.ends_with('/')) return to;
   return to + last_name(from);
@@ -83,7 +83,7 @@ mode_t parse_mode(std::string_view digits, mode_t usual) {
   return mode & 0777;
 }
 
-// As an argument of a command there, which must not take it for an option.
+// As a command argument there, which must not be mistaken for an option.
 std::string as_argument(const std::string& path) {
   return path.starts_with('/') ? path : "./" + path;
 }
@@ -117,7 +117,7 @@ class Place {
   Result<> unpack(const std::string& path, std::string_view tar) const {
     return put("/archive?path=" + url_encoded(path), tar);
   }
-  // A command there, whose input is a file of this machine.
+  // Runs a command there, whose input is a local file.
   Result<> feed(const std::vector<std::string>& argv, int input) const {
     std::ostringstream said;
     Console silent{.out = said, .err = said};
@@ -178,8 +178,8 @@ Result<Fd> open_here(const std::string& path, int flags) {
   return file;
 }
 
-// A file that no request can carry goes into a draft, which is made by the rules of the place as
-// any other file, and takes its name when all of it is there.
+// A file too large for one request is sent to a draft, which is created by the rules of the place
+// like any other file. It gets its name when it is complete.
 Result<> send_file(const Place& place, int file, const struct stat& status, const std::string& to) {
   constexpr const char* script = R"sh(
 [ -f "$1" ] || { echo "its commands do not find $1"; exit 1; }
@@ -198,12 +198,12 @@ chmod "$4" "$1" && mv -f "$1" "$2"
                               std::to_string(status.st_size), octal(status.st_mode & 0777),
                               std::to_string(status.st_mtim.tv_sec)},
                              file);
-  // What the caller must know is why it failed, not that its rest would not go either.
+  // The caller needs the original failure, not a failed cleanup.
   if (!sent) static_cast<void>(place.remove(draft));
   return sent;
 }
 
-// Nobody reads on the other side any more: `cancelled`.
+// The other side no longer reads: `cancelled`.
 Result<> send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -215,11 +215,10 @@ Result<> send_all(int socket, std::string_view bytes) {
   return {};
 }
 
-// A folder that no request can carry is packed on a thread of its own while a command there unpacks
-// it.
+// A folder too large for one request is packed on its own thread while a command there unpacks it.
 Result<> send_folder(const Place& place, const Confined& from, const std::string& to) {
   static constexpr std::array<char, 1024> empty_tar{};
-  // Makes the folder, by the rules of the place.
+  // Creates the folder, by the rules of the place.
   BERTH_DO(place.unpack(to, {empty_tar.data(), empty_tar.size()}));
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -260,7 +259,7 @@ Result<> copy_in(const Place& place, const std::string& from, const std::string&
     const Time mtime = workspaces::time_of(status.st_mtim);
     return place.write(name, status.st_mode & 0777, mtime, bytes);
   }
-  // They are the caller's own files: whatever other names they have, the caller may read them.
+  // These are the caller's own files, so hard links are allowed.
   const Confined folder{
       std::move(file), workspaces::Mounts::refused, {}, {}, workspaces::HardLinks::taken};
   std::string tar;
@@ -276,7 +275,7 @@ Result<> copy_in(const Place& place, const std::string& from, const std::string&
   return send_folder(place, folder, to);
 }
 
-// Folders that are made for a copy. Those that are empty go again unless it is kept.
+// Folders created for a copy. Empty ones are removed unless the copy is kept.
 class NewFolders {
  public:
   static Result<NewFolders> make(std::string path) {
@@ -302,13 +301,14 @@ class NewFolders {
   std::vector<std::string> paths_;  // the deepest first
 };
 
-// A folder of this machine that a copy goes into, as the caller names it.
+// A local target folder of a copy, as the caller names it.
 struct Here {
   Confined folder;
   std::string path;
 };
 
-// What goes wrong below it is told by a path from there on, and as what a place does not take.
+// Reports a failure below it with a path relative to it, and as something that the place does not
+// accept.
 std::unexpected<Error> refused_here(Error why, const Here& here) {
   why.message = "on this machine, in " + in_quotes(here.path) + ": " + why.message;
   if (why.code == Errc::store_full) {
@@ -331,7 +331,7 @@ Result<> unpack_here(const Here& here, const std::string& to, const Bytes& tar, 
   return {};
 }
 
-// Part by part, so that the size of the file does not matter; as far as it was at the first.
+// In parts, so that the file size does not matter; up to the size it had at first.
 Result<> take_file(const Place& place, const std::string& from, const Here& here,
                    const std::string& to, Bytes part) {
   const Bytes first{.bytes = {},
@@ -365,8 +365,8 @@ Result<> take_file(const Place& place, const std::string& from, const Here& here
   return is_given ? refused_here(written.error(), here) : std::unexpected(written.error());
 }
 
-// A folder that no answer can carry: of what it holds, each thing as an archive, and what is still
-// too large in its parts. A list of folders, no recursion: somebody else made the tree.
+// Copies a folder too large for one response: each entry as an archive, and what is still too large
+// in parts. Uses a list of folders instead of recursion, because the tree is untrusted.
 class PartwiseCopy {
  public:
   PartwiseCopy(const Place& place, const Here& here, LinkRule links)
@@ -393,7 +393,7 @@ class PartwiseCopy {
  private:
   struct Folder {
     std::string from;
-    std::string to;  // from here_ on
+    std::string to;  // relative to here_
   };
   struct FolderLook {
     std::string path;
@@ -427,8 +427,8 @@ class PartwiseCopy {
     return {};
   }
 
-  // When all is there, and the deepest first: filling a folder changes its time, and one that is
-  // closed cannot be filled or passed.
+  // Runs when everything was copied, the deepest first: filling a folder changes its time, and a
+  // closed one cannot be filled or passed.
   Result<> finish() const {
     for (auto look = looks_.rbegin(); look != looks_.rend(); ++look) {
       const Fd folder{workspaces::open_beneath(here_.folder.root(), look->path,

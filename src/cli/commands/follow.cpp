@@ -8,19 +8,19 @@
 namespace berth::cli {
 namespace {
 
-// More than the row can lag behind, so that a run that says much is not chased for ever.
+// More than the row can lag behind, so that a run with much output is not chased forever.
 constexpr std::size_t log_page_bytes = std::size_t{4} << 20;
 constexpr int log_pages_max = 16;
 
-// That output is missing is told with the exit code that says so, also to who wants no remarks.
+// Missing output is reported together with its exit code, even with --quiet.
 void tell_losses(Context& context, const bj::value& run) {
   const auto remark = remark_of_run(run);
   if (!remark || (context.flags().quiet && exit_code_of_run(run) != exit_not_run)) return;
   context.console().err << "berth: " << printable(*remark) << "\n";
 }
 
-// Where the log ends at this moment. The row of a run at work is told of its output only now and
-// then, so what is behind the place that it knows is counted.
+// Where the log ends now. A running run's row is updated only occasionally, so the output after its
+// last known offset is counted.
 Result<std::int64_t> log_end(Context& context, const std::string& path, const bj::value& run) {
   const bj::value* bytes = run.is_object() ? run.get_object().if_contains("logBytes") : nullptr;
   std::int64_t end = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
@@ -145,7 +145,7 @@ Result<> follow_run(Context& context, Attachment& attachment, AttachOptions requ
     return {};
   }
   if (std::holds_alternative<NobodyReads>(end)) {
-    // Whoever started it wanted its output; without a reader there is nobody to work for.
+    // The caller started it for its output; without a reader the work is pointless.
     context.end_with(exit_signal_base + SIGPIPE);
     if (!ours) return {};
     BERTH_TRY(const bj::value cancelled,

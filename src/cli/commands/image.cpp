@@ -31,14 +31,14 @@ std::string image_folder(Context& context) {
   return context.config().settings.home + "/images";
 }
 
-// The store is a folder with a lock of its own, so that no server is needed and one may run.
+// The store is a folder with its own lock, so no server is needed and one may run.
 Result<ImageStore> open_store(Context& context) {
   context.adopt_server_home();
   BERTH_DO(make_directories(context.config().settings.home, 0700));
   return ImageStore::open(image_folder(context));
 }
 
-// One line on a terminal that is written over again and again, and gone in the end.
+// One terminal line that is overwritten repeatedly and removed in the end.
 class ProgressLine {
  public:
   explicit ProgressLine(Context& context)
@@ -63,8 +63,8 @@ class ProgressLine {
   bool shown_;
 };
 
-// SIGINT and SIGTERM as something to read while this lives, so that an import ends in order and
-// takes its draft along. Whoever ignores one of them goes on ignoring it.
+// Makes SIGINT and SIGTERM readable while this lives, so that an import ends in order and removes
+// its draft. A signal that was ignored remains ignored.
 class Interruption {
  public:
   Interruption() {
@@ -81,14 +81,14 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
   ~Interruption() {
-    while (taken()) {  // one that came too late ends nothing
+    while (taken()) {  // a signal that came too late is dropped
     }
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  // To be watched; -1 where there is none.
+  // For polling; -1 if there is none.
   int fd() const { return signals_.get(); }
-  // The signal that has come, once.
+  // The signal that has arrived, once.
   std::optional<int> taken() const {
     signalfd_siginfo got{};
     if (::read(signals_.get(), &got, sizeof got) != sizeof got) return std::nullopt;
@@ -142,7 +142,7 @@ Result<> build_debian(Context& context, const ImageOptions& options) {
   return import(context, as_import);
 }
 
-// What a table shows of an image: short enough for a line, long enough to name it by.
+// An image as a table row: short enough for a line, long enough to identify it.
 bj::value row_of(const Image& image) {
   bj::value row = encode(image);
   row.as_object()["size"] =
@@ -200,7 +200,7 @@ Result<> remove_image(Context& context, const ImageOptions& options) {
 
 Result<> gc(Context& context, const ImageOptions& /*options*/) {
   BERTH_TRY(const ImageStore store, open_store(context));
-  // Templates that are gone must not keep images.
+  // Deleted templates must not keep images.
   BERTH_TRY(const images::TemplateStore templates,
             images::TemplateStore::open(context.config().settings.home + "/templates", store));
   BERTH_TRY(const std::uint64_t drafts, templates.gc());

@@ -17,7 +17,7 @@ struct LoginOptions {
   bool without_token = false;
 };
 
-// What the server says to this token, so that a wrong one is not kept.
+// Checks the token with the server, so that a wrong one is not stored.
 Result<> try_login(const Profile& profile) {
   BERTH_TRY(Endpoint endpoint, parse_endpoint(profile.url));
   std::optional<Secret> token;

@@ -12,7 +12,7 @@ constexpr auto shown_by =
     "'berth ps' shows runs, 'berth sandbox ls' sandboxes, 'berth lease list' "
     "leases";
 
-// A lease, or a sandbox that none holds and that is kept for the next run.
+// A lease, or a sandbox without a lease that is kept for the next run.
 struct Spot {
   std::string lease = {};
   std::string kept = {};
@@ -59,7 +59,7 @@ Result<Spot> find_by_id(Context& context, const std::string& id) {
   return fail(Errc::lease_not_found, "no run, lease or sandbox has the id '" + id + "'", shown_by);
 }
 
-// What is named by its name is none of the three; the error says what it is.
+// The name belongs to none of the three kinds; the error reports what it is.
 std::unexpected<Error> not_a_place(Context& context, const std::string& named) {
   for (const Kind* kind : {&environment_kind(), &agent_kind()}) {
     const auto found = context.find(*kind, named);
@@ -77,7 +77,8 @@ Result<Spot> find_spot(Context& context, const std::string& named) {
     BERTH_TRY(const bj::value run, context.find(run_kind(), named));
     return spot_of_run(run);
   }
-  // The same characters may end a run and a lease; they are one place where the lease is the same.
+  // The same characters may end the ids of a run and of a lease; they are one place if the lease is
+  // the same.
   std::set<Spot> spots;
   std::vector<std::string> candidates;
   std::optional<Error> why;
@@ -111,7 +112,7 @@ Result<Spot> find_spot(Context& context, const std::string& named) {
   return not_a_place(context, named);
 }
 
-// Of a lease that is over: the sandbox that it has left, if that is kept.
+// The sandbox that an ended lease has left, if that is kept.
 Result<std::string> kept_after(Context& context, const std::string& lease_id) {
   BERTH_TRY(const bj::value lease, context.get("/api/environment-leases/" + lease_id));
   const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));

@@ -5,7 +5,7 @@
 #include <climits>
 #include <cstdlib>
 
-// Plugins of the server: installed, run, upgraded and removed by an administrator of the instance.
+// Server plugins: installed, run, upgraded and removed by an instance administrator.
 namespace berth::cli {
 namespace {
 
@@ -65,7 +65,7 @@ Result<> get(Context& context, const PluginOptions& options) {
   return {};
 }
 
-// What is on this machine's disk is named by its whole path: the server has a folder of its own.
+// Local folders are sent as absolute paths, because the server has another working folder.
 Result<> install(Context& context, const PluginOptions& options) {
   bj::object body;
   const bool is_path = options.named.starts_with('/') || options.named.starts_with('.') ||

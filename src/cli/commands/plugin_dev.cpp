@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <ostream>
 
-// What the author of a plugin needs: a skeleton to begin with, and an examination. Neither needs a
+// Tools for plugin authors: a skeleton to start with, and a conformance check. Neither needs a
 // server.
 namespace berth::cli {
 namespace {
@@ -45,7 +45,7 @@ Result<std::string> own_program() {
   return absolute("/proc/self/exe");
 }
 
-// Beside the build that this program is of, or installed with it.
+// Beside the build of this program, or installed with it.
 Result<std::string> find_sdk(const std::optional<std::string>& named, const std::string& program) {
   const std::string here = parent_of(program);
   const std::vector<std::string> places =
@@ -67,7 +67,7 @@ Result<> make(Context& context, const NewOptions& options) {
   }
   BERTH_TRY(const std::vector<SkeletonFile> files, plugin_skeleton(request));
   const std::string folder = options.folder.value_or(options.name);
-  // A folder that is there may hold somebody's work.
+  // An existing folder may hold a user's work.
   if (::mkdir(folder.c_str(), 0755) != 0) return io_failure("mkdir", folder, errno);
   bj::array names;
   for (const SkeletonFile& file : files) {
@@ -83,7 +83,7 @@ Result<> make(Context& context, const NewOptions& options) {
 
 Result<bj::object> kit_config(const std::optional<std::string>& given) {
   if (!given) return bj::object{};
-  // A plain path is a file too: nobody types JSON that begins with one.
+  // A plain path is a file too: JSON never begins like a path.
   const bool is_typed = given->starts_with('{') || given->starts_with('@');
   return read_object(is_typed ? *given : "@" + *given, "--config");
 }

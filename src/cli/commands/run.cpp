@@ -56,14 +56,14 @@ PageLook page_look(Context& context) {
           .now = context.printer().now()};
 }
 
-// The best shell there is. Not `-l`: what it reads then is not the command's business.
+// The best available shell. Not `-l`, because the command does not need the login files.
 const std::vector<std::string>& shell() {
   static const std::vector<std::string> argv{"sh", "-c",
                                              "exec \"$(command -v bash || command -v sh)\""};
   return argv;
 }
 
-// What can be wrong without a server.
+// Errors that can be found without a server.
 Result<bj::object> local_fields(Context& context, const RunOptions& options) {
   std::vector<std::string> command = context.flags().command.value_or(std::vector<std::string>{});
   const bool wants_shell = options.terminal && options.interactive && !options.detach;
@@ -96,7 +96,7 @@ Result<bj::object> run_body(Context& context, const RunOptions& options) {
   BERTH_TRY(bj::object body, local_fields(context, options));
   BERTH_TRY(const std::vector<Variable> given,
             read_variables(options.variables, context.console().variables));
-  context.end_with(exit_not_run);  // from here on it is the run that fails
+  context.end_with(exit_not_run);  // from here on a failure is the run's failure
   BERTH_TRY(bj::object variables, variables_in_json(context, given));
   if (!variables.empty()) body["env"] = std::move(variables);
   if (!options.environment.empty()) {
@@ -124,7 +124,7 @@ Result<> start_run(Context& context, const RunOptions& options) {
   if (options.detach) {
     BERTH_TRY(const bj::value run, context.send({.method = "POST", .path = path, .body = body}));
     context.end_with(0);
-    // The id alone, for `RUN=$(berth run -d ...)`.
+    // Only the id, for `RUN=$(berth run -d ...)`.
     if (context.printer().is_json()) {
       context.printer().object(run);
     } else {
@@ -274,7 +274,7 @@ Result<> events(Context& context, const RunOptions& options) {
 
 using RunAction = Result<> (*)(Context&, const RunOptions&);
 
-// A command about one run; it does not look at words behind `--`.
+// A command about one run; it ignores words after `--`.
 CLI::App& add_about_run(CommandTree& tree, CLI::App& group, const char* name, const char* says,
                         const char* example, const std::shared_ptr<RunOptions>& options,
                         RunAction action) {

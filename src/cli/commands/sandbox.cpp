@@ -67,7 +67,7 @@ void set(bj::object& config, const char* key, const std::optional<T>& value) {
   if (value) config[key] = *value;
 }
 
-// The flag that a field of the config comes from, and the unit of its numbers.
+// The flag that sets a config field, and the unit of its numbers.
 struct FlagOf {
   std::string_view field;
   std::string_view flag;
@@ -89,7 +89,7 @@ constexpr FlagOf flags_of_fields[] = {
     {"/config/egress", "--allow"},
 };
 
-// What is wrong in the config, as something that is wrong in the command line.
+// Rewrites a config error as a command-line error.
 Error by_flags(const Error& error, const SandboxOptions& options) {
   std::string message;
   for (const Issue& issue : error.issues) {
@@ -132,7 +132,7 @@ Result<bj::object> sandbox_config(const SandboxOptions& options) {
   return config;
 }
 
-// SRC[:DST[:ro|:rw]]: where it is here, where it is inside, and whether it may be changed there.
+// SRC[:DST[:ro|:rw]]: the path here, the path inside, and whether it is writable there.
 Result<keeper::sandbox::Bind> bind_of(const std::string& text) {
   const std::size_t first = text.find(':');
   std::string source = text.substr(0, first);
@@ -161,7 +161,7 @@ Result<keeper::sandbox::Bind> bind_of(const std::string& text) {
   return bind;
 }
 
-// What can be seen from here: two at one place, where only the last would be there.
+// What can be checked here: two binds with one target, of which only the last would exist.
 Result<std::vector<keeper::sandbox::Bind>> binds_of(const std::vector<std::string>& texts) {
   std::vector<keeper::sandbox::Bind> binds;
   for (const std::string& text : texts) {
@@ -177,7 +177,7 @@ Result<std::vector<keeper::sandbox::Bind>> binds_of(const std::vector<std::strin
   return binds;
 }
 
-// What the image itself would run: asked only when nothing else is.
+// The image's default command, looked up only when no command was given.
 Result<std::vector<std::string>> command_of_image(Context& context, const std::string& image) {
   std::vector<std::string> argv;
   if (!image.empty() && image != images::host_name) {
@@ -221,7 +221,7 @@ Result<SandboxRequest> request_of(Context& context, const SandboxOptions& option
   return request;
 }
 
-// In the store of the home that counts so far; the running server may have another.
+// Looks in the store of the home folder in use; the running server may have another.
 bool has_image(Context& context, const std::string& image) {
   if (image.empty() || image == images::host_name) return true;
   const std::string folder = context.config().settings.home + "/images";
@@ -244,7 +244,7 @@ Result<> run_one(Context& context, const SandboxOptions& options, const SandboxC
     context.end_with(code.error().code == Errc::timed_out ? exit_timed_out
                                                           : exit_code_of_cause(code.error().code));
     Error error = for_one_command(code.error());
-    // What fails without a remedy of its own is most often a place that cannot take its folder.
+    // A failure without its own remedy is usually a place that cannot mount its folder.
     if (error.code == Errc::sandbox_setup_failed && error.remedy.empty() &&
         !options.binds.empty()) {
       error.remedy =
@@ -273,7 +273,7 @@ void add_level(bj::object& row) {
   row["level"] = told ? isolation->at("level") : bj::value(nullptr);
 }
 
-// Leases of sandboxes that are not over, each with the facts that matter of one.
+// Active sandbox leases, each with its relevant facts.
 Result<bj::array> held_sandboxes(Context& context) {
   BERTH_TRY(const std::string path, context.company_path("environment-leases"));
   BERTH_TRY(const bj::array leases, context.list(path));
@@ -289,7 +289,7 @@ Result<bj::array> held_sandboxes(Context& context) {
   return out;
 }
 
-// Those that no lease holds: they wait for a run, or for their end.
+// Sandboxes without a lease: they wait for a run, or for their end.
 Result<bj::array> kept_sandboxes(Context& context) {
   bj::array out;
   for (const char* status : {"idle", "destroying"}) {
@@ -360,7 +360,8 @@ Result<> remove_sandbox(Context& context, const std::string& named) {
   return {};
 }
 
-// What each of them uses; those that end meanwhile or are with another server are left out.
+// The resource use of each sandbox; those that end meanwhile or belong to another server are left
+// out.
 Result<> stats(Context& context, const std::string& named) {
   static const std::vector<Column> columns{{"LEASE", "id"},
                                            {"CPU MS", "cpuMs"},
@@ -385,7 +386,7 @@ Result<> stats(Context& context, const std::string& named) {
       return std::unexpected(used.error());
     }
     if (!used) {
-      // Into a pipe as well: a list that is short without a word is taken for the whole.
+      // Also into a pipe: a list that was shortened silently is taken for the whole.
       if (!context.flags().quiet) {
         context.console().err << "berth: left out: " << printable(used.error().message) << "\n";
       }

@@ -27,7 +27,7 @@ struct PortOptions {
 Result<> forward(Context& context, const PortOptions& options) {
   BERTH_TRY(const std::string id, find_place(context, options.named));
   BERTH_TRY(const Client* const server, context.client());
-  // What listens here for a place that is not held there would only refuse each connection.
+  // Without a lease there, listening here would only refuse each connection.
   BERTH_TRY(const bj::value lease, context.get("/api/environment-leases/" + id));
   const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));
   if (state && core::is_final(*state)) {
@@ -65,7 +65,7 @@ struct EgressOptions {
   bool follow = false;
 };
 
-// One line a decision; programs get JSON lines.
+// One line per decision; programs get JSON lines.
 void print_decision(Context& context, const bj::value& entry) {
   std::ostream& out = context.console().out;
   if (context.printer().look() == Look::json) {

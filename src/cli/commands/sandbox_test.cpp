@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// `berth sandbox run` up to the point where the sandbox would be made.
+// `berth sandbox run` up to the point where the sandbox would be created.
 class SandboxCommandTest : public testing::Test {
  protected:
   int run(const std::vector<std::string>& words) {

@@ -61,7 +61,7 @@ Result<bj::value> start_setup(Context& context, const std::string& environment,
                        .body = bj::value(std::move(body))});
 }
 
-// A provider may have a door of its own; nobody but the user can say when they are done there.
+// A provider may have its own access; only the user knows when the work there is done.
 Result<> work_in(Context& context, const bj::value& started) {
   const bj::value& door = started.at("connectionPayload");
   if (!door.is_object()) {
@@ -77,7 +77,7 @@ Result<> work_in(Context& context, const bj::value& started) {
                 "the provider lets people in by " + text_of(door, "type") + " and gives no command",
                 "look at the provider's own page, then: berth env setup ENVIRONMENT --finish");
   }
-  // Whoever is asked to confirm has to know it, also when the answer goes to a file.
+  // A user who must confirm needs to see this, even when stdout is a file.
   std::ostream& err = context.console().err;
   err << "connect with: " << printable(text_of(door, "command")) << "\n";
   if (const std::string token = text_of(door, "token"); !token.empty()) {
@@ -102,7 +102,7 @@ Result<> setup(Context& context, const SetupOptions& options) {
     return {};
   }
   const std::string name = text_of(started.at("session"), "id");
-  // A connection that broke is no answer: the session is still there.
+  // A broken connection is not an answer: the session still exists.
   BERTH_DO(work_in(context, started));
   const Result<> wanted =
       confirm(context.console(), "Start every later sandbox of " + options.named + " from this?",

@@ -6,7 +6,7 @@
 
 #include <ostream>
 
-// Sandboxes as a whole: what they have become, captured, put back and doubled.
+// Sandboxes as a whole: compared, captured, restored and forked.
 namespace berth::cli {
 namespace {
 

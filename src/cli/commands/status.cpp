@@ -35,7 +35,7 @@ Result<> status(Context& context) {
     for (const bj::value& company : *companies) names.emplace_back(text_of(company, "name"));
     out["companies"] = std::move(names);
   }
-  // Who may not ask for them learns the rest.
+  // A caller without permission to list them gets the rest.
   const Result<bj::value> servers = context.get("/api/instance/nodes");
   const bool has_servers = servers && servers->is_array();
   const bool is_table = context.printer().look() != Look::json;
@@ -43,7 +43,8 @@ Result<> status(Context& context) {
   context.printer().object(out);
   if (has_servers && is_table) show_servers(context, servers->get_array());
   if (!ready) return std::unexpected(ready.error());
-  // Who may not list companies still learns that the server is there, and why the list is missing.
+  // A caller that may not list companies still sees that the server is up, and why the list is
+  // missing.
   if (!companies) return std::unexpected(companies.error());
   return {};
 }

@@ -9,7 +9,7 @@
 namespace berth::cli {
 namespace {
 
-// The command stands in the address of the stream, whose length servers and proxies limit.
+// The command is part of the stream's URL, whose length servers and proxies limit.
 constexpr std::size_t path_bytes_max = 12'000;
 
 enum class Typing { raw, in_lines, nothing };
@@ -39,7 +39,7 @@ Result<int> sit_at(Context& context, AttachOptions request, Typing typing) {
 
 int tell_end_of_exec(Context& context, const bj::value& exec) {
   const int code = exit_code_of_exec(exec);
-  // Who wants no remarks still learns why a success counts as none.
+  // Even with --quiet, the user sees why a success counts as a failure.
   const bool is_due = !context.flags().quiet || code != exit_code_of_command(exec);
   if (const auto remark = remark_of_exec(exec); remark && is_due) {
     context.console().err << "berth: " << *remark << "\n";
@@ -53,7 +53,7 @@ Result<int> sit_in_terminal(Context& context, const std::string& lease_id,
   const core::TerminalSize size =
       console.in_is_terminal ? terminal_size(console.in) : core::TerminalSize{};
   SystemRandom random;
-  // Chosen here, so that a broken connection is made again to the same terminal.
+  // Chosen here, so that a reconnect reaches the same terminal.
   std::string path = "/api/environment-leases/" + lease_id +
                      "/terminal?id=" + make_uuid(random, SystemClock{}.now()) +
                      "&columns=" + std::to_string(size.columns) +
@@ -79,7 +79,7 @@ Result<int> stream_command(Context& context, const StreamedCommand& wanted) {
   if (!wanted.cwd.empty()) path += "&cwd=" + url_encoded(wanted.cwd);
   if (wanted.timeout_ms) path += "&timeoutMs=" + std::to_string(*wanted.timeout_ms);
   if (!has_input) path += "&hasInput=false";
-  // Somebody who types must see the answers before the end of what they type.
+  // A user who types must see the output before the end of the input.
   if (has_input && context.console().in_is_terminal) path += "&interactive=true";
   if (path.size() > path_bytes_max) {
     return fail(Errc::command_too_large,

@@ -15,7 +15,7 @@ struct TokenOptions {
   bool instance = false;
 };
 
-// "30d", "12h" from now, or a moment in ISO 8601.
+// "30d", "12h" from now, or a time in ISO 8601.
 Result<std::string> moment_of(const std::string& text, Time now) {
   std::int64_t count = 0;
   const char* end = text.data() + text.size();
@@ -48,7 +48,7 @@ Result<bj::value> find_token(Context& context, const TokenOptions& options) {
   return choose(rows, options.named, token_kind());
 }
 
-// Two keys of one name cannot be told apart when one is to be revoked.
+// Two keys with one name cannot be distinguished when one is to be revoked.
 Result<> expect_new_name(Context& context, const std::string& path, const std::string& name) {
   BERTH_TRY(const Client* server, context.client());
   const Result<bj::array> rows = server->list(path, 10'000);
@@ -64,7 +64,7 @@ Result<> create_token(Context& context, const TokenOptions& options) {
   BERTH_TRY(const std::string path, tokens_path(context, options));
   BERTH_DO(expect_new_name(context, path, options.name));
   bj::object body{{"name", options.name}};
-  // What an agent may do is not a matter of its key.
+  // An agent's permissions do not depend on its key.
   if (options.agent.empty()) body["role"] = options.role;
   const auto kind =
       options.agent.empty() ? core::TokenKind::operator_key : core::TokenKind::agent_key;

@@ -42,7 +42,8 @@ Result<Variable> parse_one(const std::string& text, const std::string& where, co
   return variable;
 }
 
-// One variable a line; blank lines and lines that begin with '#' are skipped. All of it is text.
+// One variable per line; blank lines and lines that begin with '#' are skipped. Values are plain
+// text.
 Result<> read_lines(const std::string& path, const Variables& own, std::vector<Variable>& into) {
   BERTH_TRY(const std::string text, read_file(path, variables_file_bytes_max));
   std::size_t number = 0;

@@ -21,7 +21,7 @@ std::vector<Finding> examine(const Machine& machine) {
                                    check_git(),
                                    check_node(),
                                    check_configuration(machine)};
-  // Without settings there is nothing to look at.
+  // Without settings there is nothing to examine.
   if (machine.config_error) return findings;
   for (const auto check : {check_keeper, check_home, check_master_key, check_database, check_listen,
                            check_tls, check_trust}) {
@@ -40,7 +40,7 @@ using core::WallState;
 using doctor::Finding;
 using doctor::Verdict;
 
-// The server makes a sandbox before it answers.
+// The server creates a sandbox before it responds.
 constexpr ClientLimits patient{.connect = std::chrono::milliseconds{2'000},
                                .answer = std::chrono::milliseconds{30'000}};
 
@@ -89,8 +89,8 @@ void print(const Printer& printer, const std::vector<Wall>& walls, const std::st
   }
 }
 
-// A running server knows its own mode and user, and what its database has opened. Without one, or
-// without the key of an instance administrator, this machine and these settings are looked at.
+// A running server knows its own mode and user, and what its database allows. Without one, or
+// without an instance administrator's key, this machine and these settings are examined.
 struct SeenWalls {
   std::vector<Wall> walls = {};
   std::string source = {};
@@ -139,7 +139,7 @@ Result<> run_doctor(Context& context) {
   std::vector<Finding> findings = doctor::examine(machine);
   if (auto retention = doctor::check_retention(machine)) findings.push_back(*std::move(retention));
   const SeenWalls seen = look_at_walls(context, machine);
-  // A server that is not there, or does not let the caller in, has nothing to say of companies.
+  // A server that is down, or that rejects the caller, cannot report companies.
   const bool answers = std::ranges::any_of(findings, [](const Finding& finding) {
     return finding.check == "server" && finding.verdict == Verdict::ok;
   });
@@ -147,7 +147,7 @@ Result<> run_doctor(Context& context) {
   for (Finding& finding : doctor::judge_kept(companies.value_or(bj::array{}))) {
     findings.push_back(std::move(finding));
   }
-  // A server that does not run, or does not know the caller, lists none.
+  // A server that is down, or that rejects the caller, lists none.
   if (const auto plugins = context.get("/api/plugins")) {
     for (Finding& finding : doctor::judge_plugins(*plugins)) {
       findings.push_back(std::move(finding));

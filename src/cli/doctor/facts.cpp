@@ -21,8 +21,8 @@ std::string_view take_word(std::string_view& line) {
 }
 
 std::string_view type_of_mount(std::string_view line) {
-  take_word(line);  // the device
-  take_word(line);  // where
+  take_word(line);  // device
+  take_word(line);  // mount point
   return take_word(line);
 }
 
@@ -37,7 +37,7 @@ std::optional<Version> version_in(std::string_view text) {
     if (major.ec == std::errc{} && major.ptr + 1 < end && *major.ptr == '.') {
       if (std::from_chars(major.ptr + 1, end, version.minor).ec == std::errc{}) return version;
     }
-    at = std::max(at, major.ptr - 1);  // a number that is no version: go on behind it
+    at = std::max(at, major.ptr - 1);  // a number that is not a version: continue after it
   }
   return std::nullopt;
 }

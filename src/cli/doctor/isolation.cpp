@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t setting_bytes_max = 1 << 20;
 
-// Tries something in a child of its own, so that nothing of it stays. The child's exit code is 0 or
-// an errno; it may only do what is safe after fork.
+// Tries something in a child process, so that no effect remains. The child's exit code is 0 or an
+// errno; it may only do what is safe after fork.
 int tried(int (*attempt)(uid_t user, gid_t group)) {
   const uid_t user = ::geteuid();
   const gid_t group = ::getegid();
@@ -53,7 +53,7 @@ int enter_user_namespace(uid_t user, gid_t group) {
   return put("/proc/self/gid_map", map) ? 0 : errno;
 }
 
-// On a file system in memory that only this child sees; it goes with the child.
+// On an in-memory file system that only this child sees; it is removed with the child.
 int mount_overlay(uid_t user, gid_t group) {
   if (const int failed = enter_user_namespace(user, group); failed != 0) return failed;
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno;
@@ -117,7 +117,7 @@ Finding check_cgroups(const keeper::sandbox::CgroupLayout& layout, Cgroups mount
           layout.remedy};
 }
 
-// As the keeper of a sandbox looks at them.
+// As a sandbox's keeper sees them.
 Finding check_cgroups() {
   const std::string mounts = read_file("/proc/self/mounts", setting_bytes_max).value_or("");
   return check_cgroups(keeper::sandbox::detect_layout(), cgroups_in(mounts));

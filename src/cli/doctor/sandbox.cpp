@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <iterator>
 
-// What the single facts of the kernel come to: a sandbox is made and asked how strong it is.
+// What the kernel's features amount to: creates a sandbox and reports how strong it is.
 namespace berth::cli::doctor {
 namespace {
 
@@ -22,7 +22,7 @@ Result<keeper::Confined> confine_in(const std::string& folder, const std::string
   BERTH_TRY(keeper::SpawnedKeeper spawned,
             keeper::spawn_keeper({.program = program, .folder = folder}));
   keeper::KeeperClient client{std::move(spawned.control)};
-  // The limits that an environment has when it asks for none.
+  // The default limits of an environment.
   keeper::sandbox::Plan plan{.min_level = least};
   plan.limits = {.memory_bytes = std::uint64_t{1} << 30, .pids = 256};
   Result<keeper::Confined> confined = client.confine(plan);
@@ -64,12 +64,12 @@ std::optional<Result<keeper::Confined>> try_sandbox(const Machine& machine) {
 
 std::vector<Finding> check_sandbox(const Machine& machine) {
   const Result<std::string> program = keeper_program(machine.settings);
-  if (!program) return {};  // check_keeper says so
+  if (!program) return {};  // check_keeper reports it
   const Result<keeper::Confined> made = try_sandbox(*program, Level::weak);
   if (made) return findings_about(*made, "isolation ");
   std::vector<Finding> findings{
       {"sandbox", Verdict::warn, "cannot be made: " + made.error().message, made.error().remedy}};
-  // What there is for an environment that says that it takes this too.
+  // What is available to an environment that accepts this level too.
   const Result<keeper::Confined> least = try_sandbox(*program, Level::minimal);
   if (!least) return findings;
   std::ranges::move(findings_about(*least, "with minIsolation: minimal its isolation is "),

@@ -25,13 +25,13 @@ std::string failure_reason(int error_number) {
   return io_failure("", "", error_number).error().message.substr(3);
 }
 
-// The nearest folder above that exists: where the home folder would be made.
+// The nearest existing parent: where the home folder would be created.
 std::string existing_above(std::string path) {
   while (::access(path.c_str(), F_OK) != 0 && path != "/" && path != ".") path = parent_of(path);
   return path;
 }
 
-// What answers at the address, if it is a Berth server.
+// The response at the address, if it is a Berth server.
 Result<bj::value> ask(const std::string& url, const std::string& path) {
   BERTH_TRY(Endpoint endpoint, parse_endpoint(url));
   const Client client{std::move(endpoint), std::nullopt, impatient};
@@ -82,7 +82,7 @@ Finding check_sqlite(const std::string& path) {
   if (size > 0 && (!head || !head->starts_with("SQLite format 3"))) {
     return {"database", Verdict::fail, path + " is no SQLite database", "restore it from a backup"};
   }
-  // What was written lately is still in the log beside it.
+  // Recent writes are still in the log beside it.
   struct stat log{};
   const auto log_size = ::stat((path + "-wal").c_str(), &log) == 0
                             ? static_cast<unsigned long long>(log.st_size)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t small_file = 65536;
 constexpr rlim_t open_files_wanted = 8192;
-// Nobody can run this program before it was written.
+// A clock before the release date of this program is wrong.
 constexpr Time earliest{1'767'225'600'000};
 
 }  // namespace
@@ -24,7 +24,7 @@ Finding check_system() {
   return {"system", Verdict::ok, name};
 }
 
-// 5.14 brought cgroup.kill, by which a whole process tree ends at once.
+// 5.14 introduced cgroup.kill, which ends a whole process tree at once.
 Finding check_kernel() {
   utsname name{};
   ::uname(&name);

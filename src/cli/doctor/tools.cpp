@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds patience{5};
 constexpr std::size_t output_max = 4096;
 
-// Reads what a program prints first, until it ends, has said enough or took too long.
+// Reads a program's first output, until it ends, printed enough or took too long.
 std::string read_some(int fd) {
   std::string text;
   std::array<char, 512> chunk{};
@@ -39,8 +39,7 @@ std::string read_some(int fd) {
   return text.substr(0, text.find('\n'));
 }
 
-// The first line of `program flag`, from either of its outputs; nothing when there is no such
-// program.
+// The first line of `program flag`, from either output; nothing when there is no such program.
 std::optional<std::string> first_line(const char* program, const char* flag) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
@@ -60,7 +59,7 @@ std::optional<std::string> first_line(const char* program, const char* flag) {
   if (failed != 0) return std::nullopt;
   writing = Fd{};  // or the read would never see the end
   std::string line = read_some(reading.get());
-  ::kill(child, SIGKILL);  // it has said what we asked; most have ended by now
+  ::kill(child, SIGKILL);  // we have its output; most have ended by now
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return line;

@@ -45,13 +45,14 @@ std::string parameter_in(std::string_view url, std::string_view name) {
   return {};
 }
 
-// Entries of the home that must be closed although others may pass through it to their plugins.
+// Entries of the home folder that must be closed although other users may pass through it to their
+// plugins.
 bool is_for_plugins(std::string_view name) {
   return name == "plugins" || name == "plugin-exchange" || name == "plugin-files";
 }
 
 std::optional<Wall> check_database_wall(const Machine& machine) {
-  // A file of the home is looked at with the home.
+  // A database file in the home folder is checked with the home folder.
   if (machine.settings.database.starts_with("sqlite:")) return std::nullopt;
   const char* const mode = std::getenv("PGSSLMODE");
   return judge_database(machine.settings.database, mode == nullptr ? "" : mode);
@@ -66,7 +67,7 @@ const keeper::Missing* missing_in(const keeper::Confined& made, std::string_view
   return found == made.missing.end() ? nullptr : &*found;
 }
 
-// A feature that the sandbox has, or what was said about its absence.
+// A feature that the sandbox has, or the reason for its absence.
 Wall judge_feature(const keeper::Confined& made, std::string_view feature, Wall wall,
                    std::string there, WallState without) {
   if (has(made, feature)) return stands(std::move(wall), std::move(there));

@@ -29,7 +29,7 @@ std::unexpected<Error> no_berth(const Endpoint& server, const std::string& why) 
               "start one with 'berth serve' or name it with --url");
 }
 
-// An answer as it arrives.
+// Reads a response as it arrives.
 class AnswerReader {
  public:
   AnswerReader(Connection& connection, const Endpoint& server,
@@ -43,7 +43,7 @@ class AnswerReader {
   Parser& parser() { return parser_; }
   bool done() const { return ended_ || parser_.is_done(); }
 
-  // Reads once and parses what is whole; a line that the network cut waits for its rest.
+  // Reads once and parses complete lines; a split line waits for its rest.
   Result<> pump(Deadline deadline) {
     std::array<char, 16384> chunk{};
     BERTH_TRY(const std::size_t got, connection_.read(chunk, deadline));
@@ -80,7 +80,7 @@ std::optional<std::string> header(const Message& answer, std::string_view name) 
   return std::string{found->value()};
 }
 
-// The whole answer; one that is no success is its error.
+// The whole response; an unsuccessful one is returned as its error.
 Result<Message> exchange(const Endpoint& server, const ClientLimits& limits, std::string_view head,
                          std::string_view body) {
   BERTH_TRY(Connection connection, Connection::open(server, after(limits.connect)));
@@ -95,7 +95,7 @@ Result<Message> exchange(const Endpoint& server, const ClientLimits& limits, std
   return answer;
 }
 
-// What an unknown code most likely is, so that the exit code is right with a newer server.
+// The most likely meaning of an unknown code, so that the exit code is right with a newer server.
 Errc errc_of(unsigned status) {
   switch (status) {
     case 400: return Errc::validation_failed;
@@ -124,7 +124,7 @@ void take_issues(const bj::array& list, Error& error) {
   }
 }
 
-// Details are a list of wrong fields, or an object that may hold one and lists of words.
+// Details are a list of invalid fields, or an object that may hold one and lists of strings.
 void take_details(const bj::value& details, Error& error) {
   if (details.is_array()) return take_issues(details.get_array(), error);
   if (!details.is_object()) return;
@@ -236,7 +236,7 @@ Result<Answer> Client::send(const Request& request) const {
     message += request.method == "GET" ? "\r\n" : "Content-Length: 0\r\n\r\n";
   }
   const Result<Message> received = exchange(server_, limits_, message, {});
-  ::explicit_bzero(message.data(), message.size());  // it may carry a token or a secret's value
+  ::explicit_bzero(message.data(), message.size());  // it may contain a token or a secret value
   if (!received) return std::unexpected(received.error());
   Answer answer{.status = received->result_int(),
                 .body = nullptr,
@@ -302,7 +302,7 @@ Result<> Client::follow(const std::string& path,
   while (!reader.done()) {
     BERTH_DO(reader.pump(after(limits_.silence)));
     if (!parser.is_header_done() || parser.get().result_int() != 200) continue;
-    // Taken out as it comes: a stream has no end to wait for.
+    // Removed as it arrives: a stream has no end to wait for.
     const std::string text = std::exchange(parser.get().body(), {});
     BERTH_TRY(const bool wants_more, events.feed(text, take));
     if (!wants_more) return {};

@@ -28,7 +28,7 @@ struct Answer {
   std::optional<std::string> next;  // path of the next page of a list
 };
 
-// Bytes that are no JSON, on their way to the server.
+// Bytes that are not JSON, to be sent to the server.
 struct Transfer {
   std::string method = "GET";
   std::string path;
@@ -39,26 +39,27 @@ struct Bytes {
   std::string content_type;
   std::string mode;                              // of a file: "0644"
   std::optional<Time> mtime = {};                // of a file
-  std::optional<std::uint64_t> file_bytes = {};  // of all of a file, of which these may be a part
-  bool is_whole = true;                          // there is nothing behind them
+  std::optional<std::uint64_t> file_bytes = {};  // size of the whole file, of which these bytes may
+                                                 // be a part
+  bool is_whole = true;                          // nothing follows them
 };
 
 struct ClientLimits {
   std::chrono::milliseconds connect{5'000};
   std::chrono::milliseconds answer{60'000};
-  std::chrono::milliseconds silence{120'000};  // of a stream, which sends comments to stay alive
+  std::chrono::milliseconds silence{120'000};  // of a stream, which sends comments as keep-alives
   std::size_t body_bytes_max = std::size_t{64} << 20;
 };
 
-// A client of one server's HTTP API. An answer that is no success comes back as the Error that the
-// server wrote; what is no answer of a Berth server is server_unreachable.
+// A client of one server's HTTP API. An unsuccessful response is returned as the Error that the
+// server wrote; anything but a Berth response is server_unreachable.
 class Client {
  public:
   Client(Endpoint server, std::optional<Secret> token, ClientLimits limits = {});
 
   Result<Answer> send(const Request& request) const;
   Result<Bytes> transfer(const Transfer& wanted) const;
-  // Follows a list from page to page, up to `limit` rows.
+  // Reads a list page by page, up to `limit` rows.
   Result<bj::array> list(const std::string& path, std::int64_t limit) const;
   // Server-sent events until the server ends the stream or `take` returns false.
   Result<> follow(const std::string& path, const std::function<bool(const Event&)>& take) const;
@@ -73,13 +74,14 @@ class Client {
   ClientLimits limits_;
 };
 
-// The path of `rel="next"` in a Link header. Only the path is taken: a list never leads elsewhere.
+// The path of `rel="next"` in a Link header. Only the path is used: a list never leads to another
+// server.
 std::optional<std::string> next_of(std::string_view link_header);
-// The Error inside an answer that is no success.
+// The Error inside an unsuccessful response.
 Error error_of(unsigned status, std::string_view body);
-// The cause that a name of the wire stands for; nothing when a newer server invented it.
+// The error code for a wire name; nothing for a newer server's unknown code.
 std::optional<Errc> parse_errc(std::string_view name);
-// A path segment or query value as a URL carries it.
+// A path segment or query value, URL-encoded.
 std::string url_encoded(std::string_view text);
 
 }  // namespace berth::cli

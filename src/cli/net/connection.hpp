@@ -14,21 +14,21 @@
 
 namespace berth::cli {
 
-// Where a server is: parsed from "https://berth.example.org:3100/prefix".
+// A server's address: parsed from "https://berth.example.org:3100/prefix".
 struct Endpoint {
   bool tls = false;
   std::string host;
   std::uint16_t port = 0;
-  std::string prefix = {};  // path in front of /api, without a slash at its end
+  std::string prefix = {};  // path before /api, without a trailing slash
 
-  std::string authority() const;  // as the Host header writes it
+  std::string authority() const;  // as in the Host header
   std::string url() const;
 };
 Result<Endpoint> parse_endpoint(std::string_view url);
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// A TCP stream, with TLS where the endpoint says so. Every step has a deadline; what fails is
+// A TCP stream, with TLS if the endpoint requires it. Every step has a deadline; a failure is
 // server_unreachable or timed_out and names the server.
 class Connection {
  public:

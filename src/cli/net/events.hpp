@@ -15,10 +15,10 @@ struct Event {
   std::string data;
 };
 
-// Cuts a stream of text/event-stream into events, wherever the network cut it.
+// Splits a text/event-stream into events, wherever the network split it.
 class EventReader {
  public:
-  // Calls `take` for each event that is complete; false means that it wants no more.
+  // Calls `take` for each complete event; false means that it wants no more.
   Result<bool> feed(std::string_view text, const std::function<bool(const Event&)>& take);
 
  private:

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t value_bytes_max = 1 << 20;
 constexpr std::size_t line_bytes_max = 65536;
 
-// Byte by byte, so that nothing behind the line is taken from whoever reads next.
+// Byte by byte, so that nothing after the line is taken from the next reader.
 Result<std::string> read_line(int fd) {
   std::string line;
   char byte = 0;
@@ -33,7 +33,7 @@ Result<std::string> read_line(int fd) {
               "the line is longer than " + std::to_string(line_bytes_max) + " bytes");
 }
 
-// The terminal shows nothing while this lives.
+// The terminal does not echo while this lives.
 class NoEcho {
  public:
   explicit NoEcho(int fd) : fd_(fd), changed_(::tcgetattr(fd, &before_) == 0) {
@@ -93,8 +93,8 @@ Console Console::of_process() {
 Result<> fill_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
-    // The kernel gives the lowest number that is free, which is this one. The programs that we
-    // start inherit it, as they would the stream.
+    // The kernel returns the lowest free number, which is this one. The programs that we start
+    // inherit it like the stream.
     if (::open("/dev/null", O_RDWR) != fd) return io_failure("open", "/dev/null", errno);
   }
   return {};

@@ -7,7 +7,7 @@
 
 namespace berth::cli {
 
-// What the process tells the shell. Part of the interface: scripts branch on it.
+// The exit codes. Part of the interface: scripts branch on them.
 enum class ExitCode {
   ok = 0,
   failure = 1,
@@ -19,7 +19,7 @@ enum class ExitCode {
 };
 
 ExitCode exit_code_of(Errc code);
-// "error: ...", "  code: ...", "  fix: ...", and a line for each wrong field.
+// "error: ...", "  code: ...", "  fix: ...", and a line for each invalid field.
 std::string error_text(const Error& error, bool colour);
 // The same shape that the HTTP API uses.
 std::string error_json(const Error& error);

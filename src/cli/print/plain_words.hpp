@@ -3,14 +3,14 @@
 #include <string>
 #include <string_view>
 
-// The API has names that it inherited; people read others.
+// The API has inherited names; users see others.
 namespace berth::cli {
 
-// "heartbeat.invoked" is "run started", "environment.lease_exec" is "lease exec".
+// "heartbeat.invoked" becomes "run started", "environment.lease_exec" becomes "lease exec".
 std::string plain_action(std::string_view action);
-// "heartbeat_run" is "run".
+// "heartbeat_run" becomes "run".
 std::string plain_kind(std::string_view kind);
-// "local-board" is "local operator".
+// "local-board" becomes "local operator".
 std::string plain_actor(std::string_view actor);
 // A value of a field, where the value is an inherited name: "managedMode" has "paperclip_managed".
 std::string plain_value(std::string_view key, std::string value);

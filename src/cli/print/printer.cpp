@@ -79,7 +79,7 @@ Shown shown_for(std::string_view key) {
   return key == "status" || key == "outcome" ? Shown::state : Shown::plain;
 }
 
-// What would be one long line of JSON.
+// A value that would be one long line of JSON.
 bool is_nested(const bj::value& value) {
   if (value.is_object()) return !value.get_object().empty();
   return value.is_array() && !value.get_array().empty() && value.get_array().front().is_object();
@@ -95,7 +95,7 @@ std::string indented(const std::string& lines) {
   return out;
 }
 
-// What names an object to a program.
+// The name of an object for a program.
 bool is_known(const bj::array& rows, const std::string& key) {
   return std::ranges::any_of(rows, [&](const bj::value& row) {
     const bj::value* value = find_below(row, key);
@@ -109,7 +109,7 @@ std::string handle_of(const bj::value& row) {
   if (names != nullptr && names->is_array() && !names->get_array().empty()) {
     return plain(names->get_array().front());
   }
-  // Several runs may share a name, so a script gets the id of each.
+  // Several runs may share a name, so a script gets the ids.
   const bool is_run = row.get_object().contains("invocationSource");
   for (const char* key : {"name", "id", "digest", "key"}) {
     if (is_run && std::string_view{key} == "name") continue;
@@ -121,8 +121,8 @@ std::string handle_of(const bj::value& row) {
   return "-";
 }
 
-// The ids of a column by their last characters, as the page shows them: as many as it takes to tell
-// them apart.
+// Shortens the ids in a column to their last characters, as the page does: as many as are needed to
+// distinguish them.
 void shorten_ids(std::vector<std::vector<Cell>>& rows, std::size_t column) {
   std::set<std::string> ids;
   for (const std::vector<Cell>& row : rows) {
@@ -250,7 +250,7 @@ void Printer::list(const bj::array& rows, const std::vector<Column>& columns) co
   for (std::size_t column = 0; !is_wide && column < shown.size(); ++column) {
     shorten_ids(cells, column);
   }
-  // Only a terminal has a width; a reader behind a pipe gets all of it.
+  // Only a terminal has a width; a pipe gets everything.
   const bool fits = console_.out_is_terminal && !is_wide;
   const TableStyle style{.columns = fits ? static_cast<std::size_t>(console_.columns) : 0,
                          .colour = options_.colour,

@@ -10,13 +10,13 @@
 
 namespace berth::cli {
 
-// What -o takes. A table shows short ids and leaves out columns that are seldom asked for; `wide`
-// shows all of it; `name` is one line an object: its name, or its id where it has none.
+// The values of -o. A table shows short ids and omits rarely needed columns; `wide` shows
+// everything; `name` is one line per object: its name, or its id if it has none.
 BOOST_DEFINE_ENUM_CLASS(Look, table, wide, name, json)
 
-// How a value of an object is shown in a table.
+// How an object's value is shown in a table.
 enum class Shown { plain, moment, state, words, bytes };
-// `known`: where at least one row has it.
+// `known`: if at least one row has it.
 enum class When { always, wide, known };
 
 struct Column {
@@ -26,8 +26,8 @@ struct Column {
   When when = When::always;
 };
 
-// Prints what a command found: tables for people, JSON for programs. The objects are printed as the
-// server sent them, so that an older client shows what a newer server knows.
+// Prints a command's result: tables for users, JSON for programs. Objects are printed as the server
+// sent them, so that an older client shows a newer server's fields.
 class Printer {
  public:
   struct Options {
@@ -40,7 +40,7 @@ class Printer {
 
   void list(const bj::array& rows, const std::vector<Column>& columns) const;
   void object(const bj::value& value) const;
-  // One sentence on what was done; silent for programs and with --quiet.
+  // One sentence about what was done; silent for programs and with --quiet.
   void note(const std::string& text) const;
   void text(const std::string& text) const;
 
@@ -50,7 +50,7 @@ class Printer {
   Time now() const { return options_.now; }
   void set_now(Time now) { options_.now = now; }
   Console& console() const { return console_; }
-  // The cell of a value, as tables show it.
+  // The table cell of a value.
   Cell cell(const bj::value& value, Shown shown) const;
 
  private:
@@ -58,13 +58,13 @@ class Printer {
   Options options_;
 };
 
-// The colour of a state: green is well, red failed, yellow was ended by somebody, blue is at work.
+// The colour of a state: green is good, red failed, yellow was ended on request, blue is running.
 Paint paint_of_state(std::string_view state);
-// "make 'two words'": as it would be typed again.
+// "make 'two words'": as it could be typed again.
 std::string command_text(const bj::array& argv);
 // "1.4 GB"
 std::string bytes_in_units(std::uint64_t bytes);
-// JSON over several lines, for people who asked for JSON.
+// JSON over several lines, for users who asked for JSON.
 std::string pretty(const bj::value& value);
 
 }  // namespace berth::cli

@@ -12,7 +12,7 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t gap = 2;
-// A column gives way down to the first of these; only if that is not enough, down to the second.
+// A column shrinks to the first width; only if that is not enough, to the second.
 constexpr std::array narrowest = {std::size_t{8}, std::size_t{3}};
 
 struct Range {
@@ -20,7 +20,7 @@ struct Range {
   std::uint32_t last;
 };
 
-// Good enough for names of people and things; a terminal's own table is the only true one.
+// Good enough for ordinary names; only the terminal's own table is exact.
 constexpr std::array zero_width = {
     Range{0x0300, 0x036f}, Range{0x0483, 0x0489}, Range{0x0591, 0x05bd},  Range{0x0610, 0x061a},
     Range{0x064b, 0x065f}, Range{0x1ab0, 0x1aff}, Range{0x1dc0, 0x1dff},  Range{0x200b, 0x200f},
@@ -46,7 +46,7 @@ struct Decoded {
   std::size_t bytes;
 };
 
-// The first character of the text; a byte that is no UTF-8 is U+FFFD and one byte long.
+// The first character of the text; an invalid UTF-8 byte is U+FFFD and one byte long.
 Decoded decode_first(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80) return {lead, 1};

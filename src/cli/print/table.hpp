@@ -16,21 +16,21 @@ struct Cell {
   Paint paint = Paint::none;
 };
 
-// How many columns of a terminal the text takes: accents none of their own, wide characters two.
+// How many terminal columns the text takes: combining accents none, wide characters two.
 std::size_t display_width(std::string_view text);
-// Without what could steer a terminal: names come from other people.
+// Without terminal control characters: names come from other users.
 std::string printable(std::string_view text);
-// At most `width` columns; what was cut is marked by an ellipsis.
+// At most `width` columns; a cut is marked by an ellipsis.
 std::string clipped(std::string_view text, std::size_t width);
 std::string painted(std::string_view text, Paint paint);
 
 struct TableStyle {
-  std::size_t columns = 80;  // of the terminal; 0 is no limit
+  std::size_t columns = 80;  // of the terminal; 0: no limit
   bool colour = false;
-  std::size_t whole = 0;  // leading columns that are never cut: an id is of use only whole
+  std::size_t whole = 0;  // leading columns that are never cut: a partial id is useless
 };
 
-// Aligned columns under their titles. The widest column gives way when the terminal is too narrow.
+// Aligned columns under their titles. The widest column shrinks when the terminal is too narrow.
 std::string render_table(const std::vector<std::string>& titles,
                          const std::vector<std::vector<Cell>>& rows, const TableStyle& style);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view dashes = "--";
 
-// What people type first, coming from other programs.
+// What users of other programs type first.
 struct Shorthand {
   std::string_view word;
   std::array<std::string_view, 2> means;
@@ -82,7 +82,7 @@ bool is_flag(const std::string& word) {
   return word.size() > 1 && word.starts_with('-') && word != dashes;
 }
 
-// How many words a flag takes: itself, and its value where that is the next word.
+// How many words a flag takes: itself, and its value if that is the next word.
 std::size_t words_of_flag(const std::string& word, const CLI::App& app) {
   if (word.starts_with(dashes)) {
     return !word.contains('=') && takes_value(option_of(&app, word)) ? 2 : 1;
@@ -107,7 +107,7 @@ bool asks_for_help(const std::vector<std::string>& words) {
   });
 }
 
-// How many words of its own stand before the command that it executes; nothing: it executes none.
+// How many of its own words precede the command that it executes; nothing: it executes none.
 std::optional<std::size_t> words_before_command(const CLI::App& app) {
   if (app.get_name() == "run" || app.get_name() == "__complete") return 0;
   if (app.get_name() == "exec") return 1;
@@ -135,7 +135,7 @@ void cut_command(Words& words, std::size_t at, const CLI::App& app) {
   }
 }
 
-// In a short word two changes make another word altogether.
+// In a short word, two changes make a completely different word.
 std::string nearest(const std::string& word, std::vector<std::string> known) {
   if (word.size() <= 3) {
     std::erase_if(known, [&](const std::string& each) { return !each.starts_with(word.front()); });
@@ -184,7 +184,7 @@ std::unexpected<Error> incomplete(const CLI::App& app) {
   return std::unexpected(std::move(error));
 }
 
-// `help env create` is `env create --help`; `ps` is `run list`.
+// `help env create` becomes `env create --help`; `ps` becomes `run list`.
 void resolve_shorthand(std::vector<std::string>& words, std::size_t at) {
   if (at >= words.size()) return;
   const auto here = words.begin() + static_cast<std::ptrdiff_t>(at);
@@ -215,7 +215,7 @@ Result<Words> read_words(std::vector<std::string> arguments, const CLI::App& roo
   const CLI::App* app = &root;
   std::size_t at = 0;
   while (true) {
-    // A flag of `run` itself begins what it executes; one of every command may stand anywhere.
+    // A flag of `run` itself precedes the command; a global flag may appear anywhere.
     const CLI::App& flags_of = words_before_command(*app) ? root : *app;
     std::size_t next = at;
     while (next < ours.size() && is_flag(ours[next])) {

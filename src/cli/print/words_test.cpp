@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-// What people type first, and what they are told when it is wrong.
+// What users type first, and the messages they get when it is wrong.
 namespace berth::cli {
 namespace {
 

@@ -29,7 +29,7 @@ constexpr std::size_t stdin_piece_bytes = std::size_t{64} << 10;
 constexpr std::size_t stdin_window = core::attach_stdin_window / 4;
 constexpr milliseconds first_pause{200};
 constexpr milliseconds longest_pause{5'000};
-constexpr std::chrono::seconds sound_connection{10};  // one that lived this long was no failure
+constexpr std::chrono::seconds sound_connection{10};  // one that lasted this long did not fail
 constexpr std::chrono::seconds slow_reader{20};
 
 std::size_t stdin_bytes(const core::AttachRequest& request) {
@@ -37,15 +37,15 @@ std::size_t stdin_bytes(const core::AttachRequest& request) {
   return in != nullptr ? in->bytes.size() : 0;
 }
 
-// What another try would only hear again.
+// Errors that a retry would only repeat.
 bool is_refusal(Errc code) {
   const ExitCode kind = exit_code_of(code);
   return kind == ExitCode::usage || kind == ExitCode::not_found || kind == ExitCode::not_allowed ||
          code == Errc::validation_failed;
 }
 
-// What says nothing about the thing that was asked for, and may be otherwise in a moment. A proxy
-// before a server that starts again answers without a code, which is read as a bug.
+// Errors that do not concern the requested object and may be temporary. A proxy in front of a
+// restarting server answers without a code, which is read as a bug.
 bool may_pass(Errc code) {
   switch (code) {
     case Errc::server_unreachable:
@@ -61,7 +61,7 @@ bool may_pass(Errc code) {
   }
 }
 
-// The first task of a connection that ends takes the connection with it, so that the other ends.
+// The first of a connection's tasks that ends closes the connection, so that the other ends too.
 Task<> with_end(Task<> task, Socket& socket) {
   Result<> done = co_await std::move(task);
   socket.drop();
@@ -119,11 +119,11 @@ Task<> Attachment::connect_again_and_again() {
   co_return Result<>{};
 }
 
-// Says that the connection is lost, or that there is no use in another.
+// Reports that the connection is lost, or that a retry is useless.
 bool Attachment::may_try_again(steady_clock::time_point connected_at) {
   const auto now = steady_clock::now();
-  // A run goes on whatever is said of its log; a terminal begins with the connection, so that what
-  // the server says of it is the answer.
+  // A run continues whatever happens to its log. A terminal begins with the connection, so the
+  // server's error is final.
   const bool is_answered = is_refusal(failure_.code) || (request_.path && !may_pass(failure_.code));
   if (is_answered || request_.on_break == OnBreak::end) {
     end_ = std::unexpected(std::exchange(told_, {}).value_or(failure_));
@@ -191,7 +191,7 @@ Task<> Attachment::take(SocketMessage message) {
   co_return Result<>{};
 }
 
-// The frame's bytes are the caller's, who waits.
+// The frame's bytes belong to the caller, which waits.
 Task<> Attachment::show(core::OutputFrame frame) {
   if (request_.only && frame.stream != *request_.only) co_return Result<>{};
   show_status("");
@@ -212,7 +212,7 @@ Task<> Attachment::show(core::OutputFrame frame) {
 
 void Attachment::take_news(const bj::value& news) {
   const auto type = parse_name<core::AttachNews>(text_of(news, "type"));
-  if (!type) return;  // a newer server knows more
+  if (!type) return;  // a newer server knows more types
   const bj::value* run = news.get_object().if_contains(request_.path ? "exec" : "run");
   switch (*type) {
     case core::AttachNews::state:
@@ -229,7 +229,7 @@ void Attachment::take_news(const bj::value& news) {
       return;
     }
     case core::AttachNews::error:
-      // A command need not read to the end of its input: that it is over is told by its end.
+      // A command need not read all of its input: its end shows that it is over.
       for (const Errc over : {Errc::run_not_running, Errc::exec_not_found}) {
         if (text_of(news, "code") == name_of(over)) return;
       }
@@ -249,7 +249,7 @@ Task<> Attachment::write_requests(Socket& socket) {
     const std::size_t bytes = stdin_bytes(outbox_.front());
     std::string text = core::to_text(outbox_.front());
     outbox_.pop_front();
-    // From here on nobody knows how far it got, until the server says so.
+    // From here on its progress is unknown until the server reports it.
     unsent_bytes_ -= bytes;
     in_flight_bytes_ += bytes;
     Result<> sent = co_await socket.send(std::move(text));
@@ -266,7 +266,7 @@ void Attachment::ask(core::AttachRequest request) {
   changed_.cancel();
 }
 
-// Never ends by itself: what is read goes to the outbox, and the run outlives its input.
+// Never ends by itself: input goes to the outbox, and the run outlives its input.
 Task<> Attachment::read_stdin() {
   if (request_.stdin_fd) {
     const int fd = *request_.stdin_fd;
@@ -310,7 +310,7 @@ void Attachment::interrupt(int signal) {
 void Attachment::remark(const std::string& text) {
   if (request_.remarks == Remarks::silent) return;
   show_status("");
-  // A raw terminal does not go back to the start of a line by itself.
+  // A raw terminal does not return to the start of a line by itself.
   console_.err << "berth: " << printable(text) << (request_.terminal_fd ? "\r\n" : "\n")
                << std::flush;
 }

@@ -22,31 +22,30 @@
 
 namespace berth::cli {
 
-// What happens on Ctrl-C: the one who started a run cancels it, the one who only looks leaves.
+// What Ctrl-C does: a caller that started a run cancels it, one that only watches leaves.
 enum class OnInterrupt { cancel_run, leave };
-// Where the output goes: the streams apart, both to stdout, or both to stderr.
+// Where the output goes: each stream to its own, both to stdout, or both to stderr.
 enum class OutputTo { each_its_own, all_to_out, all_to_err };
 enum class Remarks { spoken, silent };
-// What is kept of a command can be read on after the connection broke; where nothing is, it is
-// over.
+// Stored output can be read on after the connection broke; without it, the command is over.
 enum class OnBreak { attach_again, end };
 
 struct AttachOptions {
   std::string run_id = {};
-  // Of a socket that is no run's but speaks as one, with a query; absent: the run's own.
+  // For a socket with the same protocol that is not a run's, with a query; absent: the run's own.
   std::optional<std::string> path = {};
   OnInterrupt on_interrupt = OnInterrupt::leave;
   OutputTo output_to = OutputTo::each_its_own;
-  std::optional<core::OutputStream> only = {};  // the other stream is left out
+  std::optional<core::OutputStream> only = {};  // the other stream is omitted
   std::optional<std::int64_t> until = {};       // leaves once this much of the log was shown
-  std::optional<int> stdin_fd = {};             // what is read here is the command's stdin
-  std::optional<int> terminal_fd = {};          // in raw mode; its new sizes are told
-  // Turns the command's stdout into what is shown in its place; it keeps what is not a whole line.
+  std::optional<int> stdin_fd = {};             // read from here as the command's stdin
+  std::optional<int> terminal_fd = {};          // in raw mode; its size changes are sent
+  // Rewrites the command's stdout before it is shown; holds back incomplete lines.
   std::function<std::string(std::string_view)> render = {};
   Remarks remarks = Remarks::spoken;
   OnBreak on_break = OnBreak::attach_again;
-  std::chrono::seconds answer_limit = usual_answer_limit;  // until the server takes the socket
-  // How long a broken connection is made again without success.
+  std::chrono::seconds answer_limit = usual_answer_limit;  // until the server accepts the socket
+  // How long a broken connection is retried without success.
   std::chrono::milliseconds reattach_for{120'000};
 };
 
@@ -55,15 +54,14 @@ struct RunEnded {
 };
 struct AllShown {};  // up to `until`
 struct Left {
-  int signal = 0;  // the one that said so
+  int signal = 0;  // the one that ended it
 };
 struct NobodyReads {};  // stdout is closed
 using AttachEnd = std::variant<RunEnded, AllShown, Left, NobodyReads>;
 
-// A person or a script at a run: its output comes here, stdin and signals go there, and a
-// connection that breaks is made again from the place in the output where it stopped. From its
-// making on, signals wait for it, so that none gets lost between the start of a run and the first
-// look at it. For one run.
+// Attaches a user or a script to a run: output comes here, stdin and signals go there. A broken
+// connection is restored at the offset where the output stopped. From construction on, signals are
+// held, so that none gets lost between the start of a run and its first output. For one run.
 class Attachment {
  public:
   Attachment(const Client& server, Console& console);
@@ -94,27 +92,27 @@ class Attachment {
   Console& console_;
   asio::io_context loop_{1};
   asio::signal_set signals_;
-  asio::steady_timer changed_;  // expires never; cancelled when something below has changed
+  asio::steady_timer changed_;  // never expires; cancelled when something below has changed
   AttachOptions request_;
   std::optional<Outlet> out_;
   std::optional<Outlet> err_;
 
   std::optional<Result<AttachEnd>> end_;
-  std::int64_t offset_ = 0;  // all output before this place was shown
+  std::int64_t offset_ = 0;  // all output before this offset was shown
   std::deque<core::AttachRequest> outbox_;
   std::size_t unsent_bytes_ = 0;     // of stdin, in the outbox
-  std::size_t in_flight_bytes_ = 0;  // of stdin, sent and not yet taken
+  std::size_t in_flight_bytes_ = 0;  // of stdin, sent and not yet accepted
   bool cancel_wanted_ = false;
 
   Error failure_ = {};  // of the last connection
-  // An error that the server has just told; the last one says why the connection ended.
+  // The server's latest error; the last one explains why the connection ended.
   std::optional<Error> told_ = {};
-  std::set<std::string> said_;  // errors of the run: each is said once, however often it is told
+  std::set<std::string> said_;  // errors of the run: each is shown once, however often it arrives
   std::chrono::steady_clock::time_point patience_ends_ = {};
   std::chrono::milliseconds pause_ = {};
   bool was_broken_ = false;
-  bool was_slow_ = false;  // the reader of our output let us wait, so the server gave us up
-  std::string status_;     // the line that stands on the terminal
+  bool was_slow_ = false;  // the reader of our output was slow, so the server dropped us
+  std::string status_;     // the status line on the terminal
 };
 
 }  // namespace berth::cli

@@ -57,7 +57,7 @@ class Peer {
     beast::error_code gone;
     socket_.close(beast::websocket::close_code::normal, gone);
   }
-  // Nothing once the client has gone.
+  // Nothing once the client has disconnected.
   std::optional<core::AttachRequest> hear() {
     beast::flat_buffer buffer;
     beast::error_code gone;
@@ -74,7 +74,7 @@ class Peer {
   beast::websocket::stream<tcp::socket> socket_;
 };
 
-// A server that is played by one script per connection.
+// A server that is simulated by one script per connection.
 class AttachmentTest : public testing::Test {
  protected:
   using Script = std::function<void(Peer&)>;
@@ -97,7 +97,7 @@ class AttachmentTest : public testing::Test {
     if (thread_.joinable()) thread_.join();
     return end;
   }
-  // A client that gave up must not leave the test waiting.
+  // A client that gave up must not block the test.
   bool somebody_comes() {
     pollfd poll{.fd = acceptor_.native_handle(), .events = POLLIN, .revents = 0};
     const bool came = ::poll(&poll, 1, 20'000) == 1;
@@ -193,7 +193,7 @@ TEST_F(AttachmentTest, WhatTheServerSaysOfATerminalIsItsAnswerAndIsNotAskedForAg
 }
 
 TEST_F(AttachmentTest, AServerThatIsThereAndSaysNothingIsNotCalledMissing) {
-  // The kernel takes the connection, and nobody answers.
+  // The kernel accepts the connection, but no process answers.
   const auto end = follow({.path = "/api/environment-leases/x/stream?command=y",
                            .on_break = OnBreak::end,
                            .answer_limit = std::chrono::seconds{1}});
@@ -227,7 +227,7 @@ TEST_F(AttachmentTest, StdinFlowsInOrderAndEndsOnlyAfterItWasTaken) {
       if (piece == nullptr) break;
       heard += piece->bytes;
       most_waiting = std::max(most_waiting, heard.size() - taken);
-      // Taken late, so that the client has to wait for it.
+      // Accepted late, so that the client has to wait.
       if (heard.size() - taken < 200'000 && heard.size() < sent.size()) continue;
       peer.say(R"({"type":"stdin_taken","bytes":)" + std::to_string(heard.size() - taken) + "}");
       taken = heard.size();

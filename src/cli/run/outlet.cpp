@@ -22,10 +22,10 @@ Task<> Outlet::write(std::string_view bytes) {
     stream_->write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     co_return Result<>{};
   }
-  stream_->flush();  // what we said ourselves comes first
+  stream_->flush();  // our own earlier text comes first
   while (!bytes.empty()) {
     BERTH_CO_DO(co_await ready_->wait());
-    // A pipe that is ready takes this much without blocking.
+    // A ready pipe accepts this much without blocking.
     const ssize_t sent = ::write(fd_, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
     if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (sent < 0 && errno == EPIPE) co_return fail(Errc::cancelled, "nobody reads the output");

@@ -9,8 +9,8 @@
 
 namespace berth::cli {
 
-// Writes bytes as they are to a stream of the console, and lets others work while the reader is
-// slow. An output that nobody reads any more is `cancelled`.
+// Writes bytes unchanged to a console stream, without blocking other tasks while the reader is
+// slow. Fails with `cancelled` once the output has no reader.
 class Outlet {
  public:
   // fd is the file behind the stream; -1: there is none, and the stream never blocks.

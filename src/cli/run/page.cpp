@@ -33,7 +33,7 @@ std::int64_t number_at(const bj::value& object, std::string_view key) {
   return found != nullptr && found->is_int64() ? found->get_int64() : 0;
 }
 
-// Lines of "label  value"; what is empty is left out.
+// Lines of "label  value"; empty values are omitted.
 class Page {
  public:
   explicit Page(const PageLook& look) : look_(look) {}
@@ -98,7 +98,7 @@ std::string server_line(const bj::value& run) {
   return text_of(*server, "name") + (url.empty() ? "" : " (" + url + ")");
 }
 
-// What an agent was asked, what it answered, and what that took.
+// An agent's prompt, its result, and its cost.
 void agent_lines(Page& page, const bj::value& run) {
   const bj::value* command = field(run, "command");
   if (command != nullptr) page.line("prompt", text_of(*command, "promptExcerpt"));
@@ -118,7 +118,7 @@ std::string moment_line(const bj::value& run, const char* key, const PageLook& l
   return at ? relative_time(*at, look.now) + " (" + text_of(run, key) + ")" : "";
 }
 
-// The text with room in front of it or behind it, so that columns stand under each other.
+// Pads the text so that columns are aligned.
 std::string right(const std::string& text, std::size_t width) {
   std::string out(width > text.size() ? width - text.size() : 0, ' ');
   return out += text;

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-// A run as a person reads it.
+// A run in human-readable form.
 namespace berth::cli {
 
 struct PageLook {
@@ -15,17 +15,17 @@ struct PageLook {
   Time now = {};
 };
 
-// Everything worth knowing of one run, a fact a line.
+// The important facts about one run, one per line.
 std::string run_page(const bj::value& run, const PageLook& look);
 
-// The phases of a run under each other, each with its time and a bar at its place in the whole; a
-// phase that is not over goes on until now.
+// The phases of a run as lines, each with its time and a bar at its position in the whole; an
+// unfinished phase lasts until now.
 std::string phases_picture(const bj::array& phases, const PageLook& look);
 
-// What a run that has not begun waits for, on one line; empty once it runs.
+// What a queued run waits for, on one line; empty once it runs.
 std::string waiting_line(const bj::value& run);
 
-// The steps of a test of an environment, each with its mark, its time and what to do about it.
+// The steps of an environment test, each with its mark, its time and its remedy.
 std::string probe_page(const bj::value& report, const PageLook& look);
 
 }  // namespace berth::cli

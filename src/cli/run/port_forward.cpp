@@ -24,7 +24,7 @@ constexpr auto as_forward_pair = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t piece_bytes = 64UL * 1024;
 constexpr std::size_t connections_max = 128;
 
-// A binary message is bytes of the connection; an empty one is the end of what its sender says.
+// A binary message holds bytes of the connection; an empty one is the end of its sender's data.
 Task<> carry_in(tcp::socket& local, Socket& remote) {
   std::vector<char> piece(piece_bytes);
   while (true) {
@@ -49,8 +49,8 @@ Task<> carry_out(tcp::socket& local, Socket& remote) {
   }
 }
 
-// Not 127.0.0.1, where this server's page may be: a browser sends the cookies of a host to all of
-// its ports, and what listens in the sandbox would get the operator's key.
+// Not 127.0.0.1, where this server's page may be: a browser sends a host's cookies to all its
+// ports, and the program in the sandbox would get the operator's key.
 constexpr const char* local_address = "127.0.0.2";
 
 class PortForward {
@@ -96,7 +96,7 @@ class PortForward {
     while (acceptor_.is_open()) {
       auto [error, local] = co_await acceptor_.async_accept(as_forward_pair);
       if (error == asio::error::operation_aborted) break;
-      // Over the limit it is closed at once.
+      // Connections over the limit are closed at once.
       if (error || connections_.size() > connections_max) continue;
       connections_.start("forward", carry(std::move(local)));
     }

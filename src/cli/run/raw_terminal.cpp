@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::array fatal_signals = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-// A signal handler reaches nothing else. Written before the handlers are set and never after.
+// A signal handler can reach only globals. Written before the handlers are set and never after.
 int crash_fd = -1;         // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): see above
 termios crash_settings{};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): see above
 
-// Only calls that are safe in a handler. The handler is set for one signal, so raising it again
-// ends the program as it would have ended.
+// Only async-signal-safe calls. The handler is set for one signal, so raising it again ends the
+// program as before.
 void restore_and_die(int signal) {
   ::tcsetattr(crash_fd, TCSANOW, &crash_settings);
   ::raise(signal);

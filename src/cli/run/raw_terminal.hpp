@@ -7,8 +7,8 @@
 
 namespace berth::cli {
 
-// A terminal whose keys go to the run as they are typed, while this lives. It is given back as it
-// was when this ends, and also when the program crashes: a shell with a raw terminal is of no use.
+// Sends a terminal's keys to the run as they are typed, while this lives. The terminal is restored
+// when this ends, and also when the program crashes: a shell cannot be used on a raw terminal.
 class RawTerminal {
  public:
   static Result<RawTerminal> enter(int fd);
@@ -23,7 +23,7 @@ class RawTerminal {
   termios before_;
 };
 
-// What the terminal shows now; 80 by 24 when it does not say.
+// The terminal's current size; 80 by 24 when it does not report one.
 core::TerminalSize terminal_size(int fd);
 
 }  // namespace berth::cli

@@ -8,9 +8,9 @@
 
 namespace berth::cli {
 
-// Waits until a descriptor can be read or written. It is shared with other processes, so it stays
-// blocking: O_NONBLOCK would be seen by every process that holds the same terminal or pipe. Asio
-// sets that flag on what it waits for, so it is given an epoll of our own to wait for instead.
+// Waits until a descriptor can be read or written. Other processes share it, so it remains
+// blocking: O_NONBLOCK would affect every process that holds the same terminal or pipe. Asio sets
+// that flag on what it waits for, so it waits for our own epoll instead.
 class Readiness {
  public:
   enum class For { reading, writing };
@@ -19,7 +19,7 @@ class Readiness {
 
   // Whether the next small read or write returns at once.
   bool now() const;
-  // Returns when it is so; for a plain file, which always is, at once.
+  // Returns when it is ready; at once for a plain file, which always is.
   Task<> wait();
 
  private:

@@ -27,7 +27,7 @@ using TlsStream = asio::ssl::stream<beast::tcp_stream>;
 
 constexpr std::chrono::seconds connect_timeout{10};
 constexpr std::chrono::seconds silence_timeout{
-    60};  // half of it without a word is answered by a ping
+    60};  // after half of it without data, a ping is sent
 constexpr std::size_t message_bytes_max = std::size_t{16} << 20;
 
 std::unexpected<Error> socket_unreachable(const Endpoint& server, const std::string& why) {
@@ -35,7 +35,7 @@ std::unexpected<Error> socket_unreachable(const Endpoint& server, const std::str
               "start it with 'berth serve' or name it with --url");
 }
 
-// It is there, or the connection would not be.
+// The server exists, or there would be no connection.
 std::unexpected<Error> silent(const Endpoint& server, std::chrono::seconds limit) {
   return fail(Errc::timed_out,
               "the server at " + server.url() + " did not answer within " +
@@ -52,7 +52,7 @@ class BeastSocket final : public Socket {
 
   Task<> upgrade(std::string path, const std::optional<Secret>& token,
                  std::chrono::seconds answer_limit) {
-    beast::get_lowest_layer(socket_).expires_never();  // the WebSocket has timeouts of its own
+    beast::get_lowest_layer(socket_).expires_never();  // the WebSocket has its own timeouts
     socket_.set_option(websocket::stream_base::timeout{
         .handshake_timeout = answer_limit,
         .idle_timeout = silence_timeout,
@@ -141,7 +141,7 @@ Task<beast::tcp_stream> connect(const Endpoint& server) {
 }
 
 Task<TlsStream> start_tls(const Endpoint& server, beast::tcp_stream plain) {
-  // OpenSSL counts the owners of a context, so the stream keeps it.
+  // OpenSSL counts references to a context, so the stream keeps it.
   asio::ssl::context context{asio::ssl::context::tls_client};
   trust_system(context.native_handle());
   TlsStream stream{std::move(plain), context};

@@ -24,23 +24,23 @@ struct SocketMessage {
   std::string bytes = {};
 };
 
-// A WebSocket to a server. One receive and one send may be under way at a time. A connection that
-// breaks or is closed is server_unreachable, one that falls silent timed_out.
+// A WebSocket to a server. One receive and one send may be in progress at a time. A connection that
+// breaks or is closed is server_unreachable; a silent one is timed_out.
 class Socket {
  public:
   virtual ~Socket() = default;
   virtual Task<SocketMessage> receive() = 0;
   virtual Task<> send(std::string text) = 0;
   virtual Task<> send_binary(std::string bytes) = 0;
-  // Says goodbye, for a short while.
+  // Closes in order, waiting only briefly.
   virtual Task<> close() = 0;
-  // Ends what is under way.
+  // Ends everything in progress.
   virtual void drop() = 0;
 };
 
-// Connects, over TLS where the endpoint says so, and asks for the upgrade. A refusal comes back as
-// the Error that the server wrote; a server that takes the connection and then says nothing for so
-// long is timed_out. The references are used until the result.
+// Connects, over TLS if the endpoint requires it, and requests the upgrade. A refusal is returned
+// as the Error that the server wrote; a server that accepts the connection and then remains silent
+// this long is timed_out. The references are used until the result.
 inline constexpr std::chrono::seconds usual_answer_limit{10};
 Task<std::unique_ptr<Socket>> open_socket(const Endpoint& server,
                                           const std::optional<Secret>& token, std::string path,

@@ -11,14 +11,14 @@ namespace {
 
 using core::AgentEventKind;
 
-constexpr std::size_t lines_max = 400;  // of a message, so that none fills a terminal for ever
+constexpr std::size_t lines_max = 400;  // of a message, so that none floods the terminal
 
 struct Margin {
   std::string_view first;
   std::string_view rest;
 };
 
-// Each line by itself, without what could steer a terminal.
+// Each line by itself, without terminal control characters.
 std::string lines_of(std::string_view text, Margin margin, std::size_t most, Paint paint,
                      const TranscriptLook& look) {
   std::string out;
@@ -98,7 +98,7 @@ std::string TranscriptText::text_of_events(const std::vector<core::AgentEvent>& 
   std::string out;
   for (const core::AgentEvent& event : events) {
     const std::string text = event_text(event, look_);
-    // The lines of a subagent stand further in.
+    // A subagent's lines are indented further.
     if (!event.payload.contains("parentId")) {
       out += text;
       continue;

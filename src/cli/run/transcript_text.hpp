@@ -9,20 +9,20 @@
 
 namespace berth::cli {
 
-// How the work of an agent stands on a terminal.
+// How an agent's work is shown on a terminal.
 struct TranscriptLook {
   bool colour = false;
-  std::size_t result_lines_max = 12;  // of a tool; the rest is counted
+  std::size_t result_lines_max = 12;  // of a tool result; the rest is counted
 };
 
-// Turns what an agent's program prints into text for people, as it comes: messages, tool calls with
-// their commands and results, warnings.
+// Turns the output of an agent's program into readable text, as it arrives: messages, tool calls
+// with their commands and results, warnings.
 class TranscriptText {
  public:
   TranscriptText(core::AdapterType adapter, TranscriptLook look) : output_(adapter), look_(look) {}
 
   std::string push(std::string_view bytes);
-  // What had no end of line.
+  // The incomplete last line.
   std::string finish();
 
  private:
@@ -32,10 +32,10 @@ class TranscriptText {
   TranscriptLook look_;
 };
 
-// What the agent was asked, for those who did not ask it themselves.
+// The agent's prompt, for users who did not write it.
 std::string prompt_text(std::string_view prompt, const TranscriptLook& look);
 
-// One line on model, tokens, cost and session of a run; empty when nothing is known.
+// One line with a run's model, tokens, cost and session; empty when nothing is known.
 std::string numbers_line(const bj::value& run);
 
 }  // namespace berth::cli

@@ -44,7 +44,7 @@ std::string remedy_for(std::string_view code, const std::string& told, const std
   return "'berth run get " + id + "' and 'berth run events " + id + "' show what happened";
 }
 
-// The sentence in which a run tells its error, and the remedy that it ends with.
+// A run's error message, and the remedy at its end.
 struct Told {
   std::string message;
   std::string remedy;
@@ -58,7 +58,7 @@ Told told_by(const bj::value& run) {
   return {.message = text.substr(0, at), .remedy = text.substr(at + joint.size())};
 }
 
-// " in environment 'NAME'", where the run says so: a limit may be that of its environment.
+// " in environment 'NAME'", if known: a limit may be that of its environment.
 std::string place_of(const bj::value& run) {
   const bj::value* environment =
       run.is_object() ? run.get_object().if_contains("environment") : nullptr;
@@ -117,7 +117,7 @@ std::optional<Error> error_of_run(const bj::value& run) {
     case RunState::cancelled: return Error{Errc::cancelled, "run " + id + ": was cancelled"};
     default: break;
   }
-  // The command's own code says nothing of why the kernel ended it.
+  // The command's own exit code does not explain why the kernel ended it.
   if (code == name_of(Errc::out_of_memory)) {
     return Error{Errc::out_of_memory, "run " + id + place_of(run) + ": " + told.message,
                  told.remedy};
