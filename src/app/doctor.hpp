@@ -8,15 +8,15 @@
 
 namespace berth::app {
 
-// What `berth doctor` finds, for the page of a running server. The checks start programs and call
-// this server, so they run on a thread of their own, one examination at a time.
+// The findings of `berth doctor`, for a running server's page. The checks start programs and call
+// this server, so they run on their own thread, one examination at a time.
 class Doctor {
  public:
   Doctor(cli::Settings settings, engine::Settings& kept)
       : settings_(std::move(settings)), kept_(kept) {}
 
   Task<std::vector<http::Finding>> examine() const;
-  // The machine's walls, and after them those that the database knows of.
+  // The machine's walls, followed by those that the database knows.
   Task<std::vector<core::Wall>> walls(engine::Walls& known) const;
 
  private:

@@ -33,7 +33,7 @@ Result<Home> Home::open(std::string path) {
   const std::string lock_file = path + "/lock";
   Fd lock{::open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   if (!lock) return io_failure("open", lock_file, errno);
-  // The kernel lets go of it when the process ends, however it ends.
+  // The kernel releases it when the process ends, however it ends.
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return fail(Errc::conflict, path + " is the home of a server that runs",
                 "stop that server, or give this one another home: --home DIR");
@@ -73,7 +73,7 @@ std::set<core::NodeId> Home::former_nodes() const {
 }
 
 Result<> Home::remember_node(const core::NodeId& node) const {
-  // Ids grow with time, so the set is in the order of starts.
+  // Ids grow with time, so the set is in start order.
   std::set<core::NodeId> nodes = former_nodes();
   nodes.insert(node);
   while (nodes.size() > nodes_max) nodes.erase(nodes.begin());

@@ -9,11 +9,11 @@
 
 namespace berth::app {
 
-// The server's folder: mode 0700, holding the database, the master key, the logs of runs, what runs
-// on this machine, and what tells a client where the server is. One server at a time.
+// The server's folder: mode 0700, holding the database, the master key, run logs, the state of what
+// runs on this machine, and the server's address for clients. One server at a time.
 class Home {
  public:
-  // Locks the folder for as long as this lives: `conflict` when another server has it.
+  // Locks the folder while this lives; fails with `conflict` when another server has it.
   static Result<Home> open(std::string path);
 
   std::string leases_folder() const { return path_ + "/leases"; }
@@ -28,20 +28,20 @@ class Home {
   std::string plugin_files_folder() const { return path_ + "/plugin-files"; }
   std::string ssh_folder() const { return path_ + "/ssh"; }
   const std::string& path() const { return path_; }
-  // Other users may pass through the home to the folder of plugins, to the files of plugins and to
-  // those on their way, and see nothing else: neither what the home holds nor, whatever its mode
-  // was, what is in any of it.
+  // Lets other users pass through the home folder to the plugin folder, the plugins' files and
+  // files in transit. They see nothing else: neither the list of its entries nor their contents,
+  // whatever mode the folder had.
   Result<> let_others_through() const;
-  // The nodes that servers with this home were; the newest ones are remembered.
+  // The node ids of servers with this home folder; only the newest are remembered.
   std::set<core::NodeId> former_nodes() const;
   Result<> remember_node(const core::NodeId& node) const;
 
-  // server.json: where clients on this machine find the server. Removed at the end, if it is still
+  // server.json: where clients on this machine find the server. Removed at shutdown if it is still
   // ours.
   Result<> announce(const std::string& url) const;
   void withdraw() const;
-  // admin.token: the first administrator's key, readable by the server's user alone. Written before
-  // the key is valid, so that no crash leaves a valid key that nobody knows.
+  // admin.token: the first administrator's key, readable only by the server's user. Written before
+  // the key is valid, so that no crash leaves a valid key that was never stored.
   Result<> write_admin_key(const std::string& key) const;
   void remove_admin_key() const;
   std::string admin_key_file() const { return path_ + "/admin.token"; }

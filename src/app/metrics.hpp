@@ -15,7 +15,7 @@
 
 namespace berth::app {
 
-// Counts what the server does, for Prometheus. One thread: the server's.
+// Counts server activity for Prometheus. One thread: the server's.
 class Metrics final : public http::Observer {
  public:
   Metrics(const std::string& version, const std::string& database);
@@ -25,11 +25,11 @@ class Metrics final : public http::Observer {
   void connections_changed(std::size_t open) override;
   void streams_changed(std::size_t open) override;
   void stream_evicted() override;
-  // The text format of Prometheus.
+  // The Prometheus text format.
   std::string text(const engine::RunCounts& runs, const DiskRoom& home);
 
  private:
-  // Routes and verbs are texts of the route table, so their addresses name them.
+  // Routes and verbs are strings in the route table, so their addresses identify them.
   struct Key {
     const char* route;
     const char* verb;

@@ -15,49 +15,50 @@
 
 namespace berth::app {
 
-// Everything that can reach a place where work runs, built from the settings.
+// All drivers and providers that reach a place where work runs, built from the settings.
 class Places {
  public:
-  // The loop, the clock, the random and the plugins outlive it.
+  // The loop, the clock, the random source and the plugins outlive it.
   static Result<std::unique_ptr<Places>> open(asio::io_context& loop, const Clock& clock,
                                               Random& random, const Home& home,
                                               const cli::Settings& settings, PluginParts& plugins);
 
   const drivers::Registry& drivers() const { return drivers_; }
-  // Whether this machine makes sandboxes, found by making one. Why not is logged.
+  // Whether this machine can create sandboxes, found by creating one. The reason for a failure is
+  // logged.
   Task<bool> makes_sandboxes();
-  // What the config of an environment wants to be ready before a run asks.
+  // The pool that an environment's config requests.
   Task<std::optional<providers::PoolCustomer>> pool_customer(bj::object config) {
     return linux_->pool_customer(std::move(config));
   }
-  // Of all environments: what none of them wants goes.
+  // For all environments: pools that none of them wants are removed.
   void serve_pools(std::vector<providers::PoolCustomer> customers) {
     linux_->serve_pools(std::move(customers));
   }
-  // Room on the disk: what nobody has a use for goes.
+  // Frees disk space by removing unused images.
   Task<images::Removed> collect_images(images::Spared spared) {
     return linux_->collect_images(spared);
   }
   Task<> note_images(std::vector<images::EnvironmentImage> named) {
     return linux_->note_images(std::move(named));
   }
-  // Where this server's API is for whoever is in a sandbox.
+  // Where a process in a sandbox reaches this server's API.
   void reachable_at(egress::Callback callback) {
     egress_gateway_.reachable_at(std::move(callback));
   }
-  // The port that this server listens on, also where sandboxes have no way to the API.
+  // The port that this server listens on, even if sandboxes cannot reach the API.
   void listens_on(std::uint16_t port) { egress_gateway_.listens_on(port); }
-  // Lets go of connections; what they hold lives on.
+  // Closes connections; the commands behind them continue.
   Task<> close() { co_return co_await drivers_.close(); }
 
  private:
   Places(asio::io_context& loop, const Clock& clock) : egress_gateway_(loop, pool_, clock) {}
 
-  asio::thread_pool pool_{2};  // removal of folders and other work that blocks
+  asio::thread_pool pool_{2};  // for removing folders and other blocking work
   providers::EgressGateway egress_gateway_;
   providers::BuiltInProviders providers_;
   providers::Linux* linux_ = nullptr;              // one of them
-  std::unique_ptr<drivers::Driver> from_plugins_;  // sandboxes whose provider is not built in
+  std::unique_ptr<drivers::Driver> from_plugins_;  // sandboxes of plugin providers
   drivers::Registry drivers_;
 };
 

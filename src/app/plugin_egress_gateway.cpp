@@ -6,11 +6,11 @@
 namespace berth::app {
 namespace {
 
-// SSH, HTTP, HTTPS, and where Kubernetes and many services serve their HTTPS.
+// SSH, HTTP, HTTPS, and the ports where Kubernetes and many services offer HTTPS.
 constexpr std::array<std::uint16_t, 5> usual_ports{22, 80, 443, 6443, 8443};
 constexpr std::size_t decisions_max = 1000;  // of one plugin, in memory
 
-// What is too much is missing at the beginning.
+// Excess entries are dropped from the beginning.
 std::vector<egress::LogEntry> joined(std::vector<egress::LogEntry> past,
                                      const egress::WorkerFront& front) {
   std::ranges::move(front.decisions(decisions_max), std::back_inserter(past));
@@ -25,7 +25,7 @@ PluginEgressGateway::PluginEgressGateway(asio::io_context& loop, egress::Resolve
                                          const Clock& clock)
     : loop_(loop), resolver_(resolver), clock_(clock) {}
 
-// Where a box has no network of its own, the ports are all that keeps a worker from this server.
+// If a box has no network namespace, only the ports keep a worker from this server.
 std::vector<std::uint16_t> PluginEgressGateway::ports() const {
   std::vector<std::uint16_t> ports{usual_ports.begin(), usual_ports.end()};
   std::erase(ports, own_port_);
@@ -48,7 +48,7 @@ Result<> PluginEgressGateway::open(Request request) {
                                      .log_limits = {.entries_max = decisions_max}};
   if (own_port_ != 0) options.own_ports = {own_port_};
   auto front = std::make_shared<egress::WorkerFront>(loop_, resolver_, clock_, std::move(options));
-  // What has begun to listen is stopped by close(), also after a failure.
+  // close() stops what has begun to listen, also after a failure.
   fronts_[request.plugin] = front;
   return front->listen(std::move(sockets));
 }
@@ -66,7 +66,7 @@ Task<> PluginEgressGateway::close(core::PluginId plugin) {
   const std::shared_ptr<egress::WorkerFront> front = found->second;
   fronts_.erase(found);
   const Result<> stopped = co_await front->stop();
-  // By now they say too what was cut.
+  // By now they also include the cut connections.
   past_[plugin] = joined(std::move(past_[plugin]), *front);
   co_return stopped;
 }

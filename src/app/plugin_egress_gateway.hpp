@@ -12,14 +12,14 @@
 
 namespace berth::app {
 
-// The way out of every plugin's box: a front of the egress proxy for each worker, which looks names
-// up itself and reaches what the policy of the plugin allows.
+// The network access of every plugin's box: one front of the egress proxy per worker. It resolves
+// names itself and reaches what the plugin's policy allows.
 class PluginEgressGateway final : public plugins::WayOut {
  public:
   // The loop, the resolver and the clock outlive it.
   PluginEgressGateway(asio::io_context& loop, egress::Resolver& resolver, const Clock& clock);
 
-  // The port of this server's own API, which no plugin reaches on this machine.
+  // The port of this server's own API, which no plugin may reach on this machine.
   void listens_on(std::uint16_t port) { own_port_ = port; }
 
   std::vector<std::uint16_t> ports() const override;

@@ -9,8 +9,7 @@
 namespace berth::app {
 namespace {
 
-// The newest host whose plugins this server knows how to serve: what a manifest's minimum is
-// compared with.
+// The newest host version whose plugins this server supports; compared with a manifest's minimum.
 constexpr std::string_view compatible_host = "2026.916.1";
 
 plugins::HostEnvironment own_environment() {
@@ -64,12 +63,13 @@ Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, C
   BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
   BERTH_DO(make_directories(home.plugins_folder(), 0755));
   BERTH_DO(make_directories(home.plugin_work_folder(), 0700));
-  // What a server that was killed left of transfers is nobody's.
+  // Transfers that a killed server left behind have no owner.
   BERTH_DO(remove_tree(home.exchange_folder()));
   BERTH_DO(make_directories(home.exchange_folder(), 0711));
   BERTH_DO(make_directories(home.plugin_files_folder(), 0711));
   const bool is_root = ::geteuid() == 0;
-  // Workers are other users, who read their programs there and nothing else of the home.
+  // Workers run as other users, which may read their programs there and nothing else in the home
+  // folder.
   if (is_root) BERTH_DO(home.let_others_through());
   plugins::HostConfig host{.keeper_program = keeper,
                            .folder = home.plugin_work_folder(),

@@ -15,10 +15,10 @@
 
 namespace berth::app {
 
-// Everything that plugins live in, built from the settings.
+// Everything that plugins need, built from the settings.
 class PluginParts {
  public:
-  // The loop, the clock and the means outlive it.
+  // The loop, the clock and the services outlive it.
   static Result<std::unique_ptr<PluginParts>> open(asio::io_context& loop, Clock& clock,
                                                    const engine::Services& services,
                                                    const Home& home, const cli::Settings& settings);
@@ -26,9 +26,9 @@ class PluginParts {
   plugins::RemoteProvider& sandboxes() { return sandboxes_; }
   plugins::RemoteProvider& drivers() { return drivers_; }
   engine::PluginPlace& place() { return place_; }
-  // The port of this server's own API, before the first plugin starts.
+  // The port of this server's own API; set it before the first plugin starts.
   void listens_on(std::uint16_t port) { egress_gateway_.listens_on(port); }
-  // Ends every worker, and waits until what they told is in the store. After the drivers are
+  // Ends every worker, and waits until its messages are in the store. Call it after the drivers are
   // closed.
   Task<> close();
 
@@ -36,7 +36,7 @@ class PluginParts {
   PluginParts(asio::io_context& loop, Clock& clock, const engine::Services& services,
               plugins::HostConfig host, engine::PackageOptions packages);
 
-  asio::thread_pool pool_{2};  // look-ups of names, removal of folders
+  asio::thread_pool pool_{2};  // for name lookups and removing folders
   egress::SystemResolver resolver_;
   engine::PluginServices services_;
   PluginEgressGateway egress_gateway_;

@@ -50,14 +50,15 @@ Result<> write_all(int fd, std::string_view bytes) {
   return {};
 }
 
-// Passes output on as it comes. A reader that has gone ends the command, as SIGPIPE would.
+// Passes output on as it arrives. If the reader has closed the pipe, the command ends, as with
+// SIGPIPE.
 class Streams final : public execution::OutputTaker {
  public:
   explicit Streams(const cli::Console& console) : console_(console) {}
 
   Task<> take(std::span<const execution::OutputPiece> pieces) override {
     for (const execution::OutputPiece& piece : pieces) {
-      if (piece.kind == execution::OutputKind::note) continue;  // the end counts what was lost
+      if (piece.kind == execution::OutputKind::note) continue;  // the end reports how much was lost
       const bool is_out = piece.kind == execution::OutputKind::out;
       const Result<> written = write_all(is_out ? console_.out_fd : console_.err_fd, piece.bytes);
       is_read_ = written || written.error().code != Errc::cancelled;
@@ -72,7 +73,7 @@ class Streams final : public execution::OutputTaker {
   bool is_read_ = true;
 };
 
-// Whoever sent us a signal is told the one that it was.
+// If a signal ended us, the exit code names that signal.
 int exit_code_of(const execution::Ended& ended, int interrupted_by) {
   switch (ended.outcome) {
     case execution::Outcome::timed_out: return cli::exit_timed_out;
@@ -165,7 +166,7 @@ class SandboxRun {
     co_return tell_end(ended);
   }
 
-  // A success without its output is none, also for who wants no remarks.
+  // A success with lost output counts as a failure, even with --quiet.
   int tell_end(const execution::Ended& ended) const {
     const int own = exit_code_of(ended, interrupted_by_);
     const int code = own == 0 && ended.bytes_lost > 0 ? cli::exit_not_run : own;
@@ -176,20 +177,20 @@ class SandboxRun {
     return code;
   }
 
-  // Whether the limits are in force is judged here, by the names of the flags.
+  // Whether the limits are in force is checked here, using the flag names.
   bj::object config_for_provider() const {
     bj::object config = request_.config;
     if (!config.contains("minIsolation")) config["minIsolation"] = "weak";
     return config;
   }
 
-  // Before a command runs in less than was asked for.
+  // Runs before a command would start with less isolation than requested.
   Result<> look_at_isolation(const bj::object& metadata) const {
     const bj::value* isolation = metadata.if_contains("isolation");
     if (isolation == nullptr || !isolation->is_object()) return {};
     BERTH_DO(cli::expect_limits_in_force(request_.config, isolation->get_object()));
     if (request_.quiet) return {};
-    // A raw terminal does not go back to the start of a line by itself.
+    // A raw terminal does not return to the start of a line by itself.
     const char* end = request_.terminal ? "\r\n" : "\n";
     const std::vector<std::string> lines =
         cli::shortfalls_of(request_.config, isolation->get_object());
@@ -247,7 +248,7 @@ class SandboxRun {
       std::string bytes(input_bytes, '\0');
       const ssize_t got = ::read(console_.in, bytes.data(), bytes.size());
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      // A command that has ended or closed its stdin has what it wanted.
+      // A command that has ended or closed its stdin needs no more input.
       if (got <= 0) {
         co_await linux_.execution()->send(*lease_, id, execution::EndOfInput{});
         co_return Result<>{};
@@ -284,10 +285,10 @@ class SandboxRun {
   providers::Linux linux_;
   std::optional<core::SandboxId> key_;
   std::optional<execution::PlaceRef> lease_;
-  // From the start, so that a signal never finds a sandbox that nobody removes.
+  // Set from the start, so that a signal never leaves a sandbox behind.
   asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
   bool started_ = false;
-  int interrupted_by_ = 0;  // the first signal that said to end
+  int interrupted_by_ = 0;  // the first signal to end
   Result<int> outcome_ = fail(Errc::bug, "no result");
   TaskGroup life_{loop_.get_executor()};
   TaskGroup beside_{loop_.get_executor()};

@@ -4,9 +4,9 @@
 
 namespace berth::app {
 
-// Makes a sandbox, runs one command in it with this process's standard streams, and removes it. The
-// exit code is the command's, or one of `berth run`. No server takes part: the keeper ends what it
-// holds when this process is killed.
+// Creates a sandbox, runs one command in it with this process's standard streams, and removes it.
+// The exit code is the command's, or one of `berth run`. No server is involved: the keeper ends
+// what it holds when this process is killed.
 Result<int> run_sandbox(cli::SandboxRequest request, cli::Console& console,
                         const cli::Settings& settings);
 

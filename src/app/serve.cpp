@@ -38,7 +38,8 @@ bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-// Without keys, whoever reaches the port is the operator: so only this machine may reach it.
+// Without keys, every client that reaches the port is the operator, so only this machine may reach
+// it.
 Result<cli::HostPort> checked_listen(const cli::Settings& settings) {
   BERTH_TRY(cli::HostPort listen, cli::parse_listen(settings.listen));
   if (settings.mode == cli::Mode::local_trusted && !is_loopback(listen.host)) {
@@ -51,12 +52,12 @@ Result<cli::HostPort> checked_listen(const cli::Settings& settings) {
   return listen;
 }
 
-// Where no key is asked for, the one operator owns the machine and needs no wall to it.
+// Without keys, the one operator owns the machine and needs no protection from it.
 core::Allowances allowed_by_default(cli::Mode mode) {
   return mode == cli::Mode::local_trusted ? core::Allowances::all() : core::Allowances{};
 }
 
-// Without keys the kernel says who calls.
+// Without keys, the kernel identifies the caller.
 bool asks_for_peer_user(const cli::Settings& settings) {
   return settings.mode == cli::Mode::local_trusted &&
          settings.trusted_users == cli::TrustedUsers::own;
@@ -104,8 +105,8 @@ Result<vault::Vault> open_vault(const cli::Config& config, store::Database& data
                             random);
 }
 
-// What a first start leaves behind: a company with its environments, and in `authenticated` a key
-// to get in with.
+// Creates what a first start leaves behind: a company with its environments, and in `authenticated`
+// an administrator key.
 Task<> prepare(engine::Engine& work, const Home& home, cli::Mode mode) {
   BERTH_CO_DO(co_await engine::adopt_vault_key(work.services));
   BERTH_CO_DO(co_await work.companies.ensure_one());
@@ -132,7 +133,7 @@ std::string machine_name() {
   return name.data();
 }
 
-// Where people at other machines ask this server for what only it has.
+// Where users on other machines reach this server for what only it has.
 std::string node_url(const cli::Settings& settings, http::ServerOptions options,
                      unsigned short port) {
   if (settings.public_url) return *settings.public_url;
@@ -146,7 +147,7 @@ core::Node new_node(Random& random, const Clock& clock) {
           .version = std::string{cli::version()}};
 }
 
-// Where a sandbox's proxy finds this server: on loopback also when it listens everywhere.
+// Where a sandbox's proxy reaches this server: on loopback, even if it listens on all addresses.
 egress::Callback callback_of(const std::string& host, unsigned short port) {
   const bool everywhere = host == "0.0.0.0" || host == "::" || host == "localhost";
   const std::string text = everywhere ? "127.0.0.1" : host;
@@ -156,7 +157,7 @@ egress::Callback callback_of(const std::string& host, unsigned short port) {
           .host = (v6 ? "[" + text + "]" : text) + ":" + std::to_string(port)};
 }
 
-// Owns the life of the running server: starts it, waits for a signal, and takes it down in order.
+// The lifetime of the running server: starts it, waits for a signal, and shuts it down in order.
 class Program {
  public:
   Program(asio::io_context& loop, engine::Engine& work, const engine::RunLogs& logs,
@@ -192,7 +193,8 @@ class Program {
     BERTH_CO_TRY(const bool makes_sandboxes, co_await places_.makes_sandboxes());
     if (makes_sandboxes) work_.catalog.linux_works();
     BERTH_CO_DO(co_await prepare(work_, home_, mode));
-    // Before the node is told of, since the others are told its address; nobody is answered yet.
+    // Before the node is announced, because the others need its address; no request is answered
+    // yet.
     BERTH_CO_TRY(const unsigned short port, server_.listen());
     const std::string url = url_of(options, port);
     work_.node.reachable_as(node_url(settings, options, port));
@@ -234,21 +236,22 @@ class Program {
     signals_.clear();  // a second signal ends the process at once
     std::signal(SIGTERM, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
-    // But this one comes twice where a terminal closes: from the kernel and from the shell.
+    // But SIGHUP comes twice when a terminal closes: from the kernel and from the shell.
     std::signal(SIGHUP, SIG_IGN);
     const Result<> drained = co_await server_.drain(drain_grace);
     BERTH_CO_DO(co_await background_.stop());
-    // Commands go on: their keepers hold them, and the next server finds them.
+    // Commands continue: their keepers hold them, and the next server finds them.
     BERTH_CO_DO(co_await work_.sweeper.stop());
     BERTH_CO_DO(co_await work_.dispatcher.stop());
     home_.withdraw();
     co_return fenced_ ? drained : std::move(fenced_);
   }
 
-  // The signal that ends this server; 0 when it was given up. SIGHUP is a terminal that closes,
-  // where there is one; elsewhere somebody wants the settings read again, which takes a restart.
+  // The signal that ends this server; 0 when it was fenced. With a terminal, SIGHUP means that the
+  // terminal closes. Without one, the operator wants to reload the settings, which requires a
+  // restart.
   asio::awaitable<int> end_signal() {
-    while (fenced_) {  // by nobody yet
+    while (fenced_) {  // not fenced yet
       const auto [error, signal] =
           co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
       if (error) co_return 0;
@@ -259,8 +262,8 @@ class Program {
     co_return 0;
   }
 
-  // The home remembers the node before the store does, so that whatever the node holds is found by
-  // the next server of this home.
+  // The home folder records the node before the store does, so that the home folder's next server
+  // finds everything the node holds.
   Task<> join() {
     BERTH_CO_DO(home_.remember_node(work_.node.id()));
     co_return co_await work_.node.join(home_.former_nodes());
@@ -283,11 +286,11 @@ class Program {
   const Home& home_;
   Places& places_;
   PluginParts& plugins_;
-  // Before anybody is told that the server is there, so that a signal never finds it unprepared.
+  // Set before the server is announced, so that a signal never finds it unprepared.
   asio::signal_set signals_{loop_, SIGTERM, SIGINT, SIGHUP};
-  // Looked at while it is there: a terminal that has closed is none.
+  // Checked now: a terminal that has closed is not detected any more.
   const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1 || ::isatty(STDOUT_FILENO) == 1;
-  Result<> fenced_;  // why this server must not act any more
+  Result<> fenced_;  // why this server must no longer act
   TaskGroup life_{loop_.get_executor()};
   TaskGroup background_{loop_.get_executor()};
   Result<> outcome_;
@@ -305,7 +308,7 @@ Result<> try_serve(const cli::Config& config) {
   SystemRandom random;
   BERTH_TRY(vault::Vault vault, open_vault(config, *database, random));
 
-  asio::io_context loop{1};  // one thread owns all state; the store has threads of its own
+  asio::io_context loop{1};  // one thread owns all state; the store has its own threads
   store::Store store{*database};
   engine::Feed feed{loop.get_executor()};
   BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
@@ -343,7 +346,7 @@ Result<> try_serve(const cli::Config& config) {
                                 .started_at = clock.now()};
   const http::ServerOptions options = server_options(settings, listen);
   const Doctor doctor{settings, work.settings};
-  // A disk that cannot be asked is not known to be full.
+  // A disk whose space is unknown is not reported as full.
   const auto disk = [&settings] { return room_on_disk(settings.home).value_or(DiskRoom{}); };
   const http::Examination examination{
       .keeps_output = [disk] { return disk().keeps_output(); },

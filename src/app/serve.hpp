@@ -5,7 +5,7 @@
 namespace berth::app {
 
 // Runs the server until SIGTERM or SIGINT. The first line on standard output is "listening on URL".
-// Answers the exit code: 0 after a clean end, 1 when it could not start, with the reason and the
+// Returns the exit code: 0 after a clean end, 1 when it could not start, with the reason and the
 // remedy on standard error.
 int serve(cli::Config config);
 

@@ -18,22 +18,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of a change that this server makes it hears at once; others may change environments too, and what
-// the name of an image means.
+// This server sees its own changes at once; other servers may change environments too, and the
+// meaning of an image name.
 constexpr auto look_every = 30s;
 constexpr auto collect_every = 10min;
-// Whoever changes one environment often changes several.
+// A client that changes one environment often changes several.
 constexpr auto settle_time = 200ms;
 constexpr std::int64_t environments_max = 10'000;
 constexpr std::int64_t ms_per_hour = 3'600'000;
 
 using Environments = std::vector<core::Stored<core::Environment>>;
 
-// An environment that wants sandboxes to be ready, and what they start from, or why from nothing.
+// An environment that wants ready sandboxes, and what they start from, or why they cannot.
 struct Pooled {
   core::EnvironmentId environment;
   Result<engine::StartFrom> start;
-  std::string trimmed = {};  // why it has fewer than it asks for
+  std::string trimmed = {};  // why it has fewer than requested
 };
 
 struct Seen {
@@ -45,7 +45,7 @@ bool is_about_template(const Error& error) {
   return error.code == Errc::template_not_found || error.code == Errc::conflict;
 }
 
-// Of each company by its quota, and of all by the limit of the instance.
+// For each company by its quota, and for all by the instance limit.
 Result<engine::PoolSizes> fitting_pools(store::Session& session, const Environments& all) {
   std::map<core::CompanyId, Environments> companies;
   for (const auto& row : all) {
@@ -76,7 +76,7 @@ Result<Seen> look(store::Session& session) {
     const auto size = sizes.find(environment.id);
     if (size == sizes.end()) continue;
     Result<engine::StartFrom> start = engine::start_from(session, environment, std::nullopt);
-    // Nobody loses a pool because the store has failed.
+    // A store failure must not cost an environment its pool.
     if (!start && !is_about_template(start.error())) return std::unexpected(start.error());
     const bj::value& wanted = environment.config.at("poolSize");
     Pooled pooled{environment.id, std::move(start)};
@@ -97,7 +97,7 @@ class Upkeep {
       : services_(services), places_(places), options_(options) {}
 
   Task<> once();
-  // What nobody may be late with: which images environments name.
+  // Must be done promptly: records which images environments name.
   Task<> note_images();
 
  private:
@@ -146,7 +146,7 @@ Task<> Upkeep::serve_pools(std::vector<Pooled> pooled) {
   co_return Result<>{};
 }
 
-// Written down for whoever collects or removes images, also on the command line.
+// Recorded for every process that collects or removes images, including the command line.
 Task<> Upkeep::note_images(const Environments& environments) {
   std::vector<images::EnvironmentImage> named;
   for (const auto& [environment, version] : environments) {
@@ -169,7 +169,7 @@ Task<> Upkeep::note_images() {
   co_return co_await note_images(all);
 }
 
-// A name keeps an image, and so do a sandbox, a template and an environment.
+// An image is kept by a name, a sandbox, a template or an environment.
 Task<> Upkeep::collect_images() {
   const images::Spared spared{.made_after =
                                   services_.clock.now() + -options_.image_age_hours * ms_per_hour};

@@ -6,12 +6,11 @@
 namespace berth::app {
 
 struct UpkeepOptions {
-  std::int64_t image_age_hours = 0;  // of images that nobody uses, before they go; 0: they stay
+  std::int64_t image_age_hours = 0;  // of unused images, before they are deleted; 0: kept
 };
 
-// What the places of this machine need: sandboxes that are ready before the first run asks, for
-// environments that want some, as soon as one has changed; and from time to time room on the disk.
-// Until it is cancelled.
+// Maintains this machine's places: ready sandboxes for environments that want some, updated as soon
+// as one has changed; and from time to time disk space. Runs until it is cancelled.
 Task<> keep_up(engine::Services& services, Places& places, UpkeepOptions options,
                asio::any_io_executor executor);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view name_start = "berth-run-";
 constexpr int attempts_max = 10;
 
-// Nothing when another process has it, when it is none of ours, and when it is gone by now.
+// Empty when another process holds it, when it is not ours, or when it no longer exists.
 Fd locked(const std::string& path) {
   Fd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   struct stat seen{};
@@ -30,7 +30,7 @@ Fd locked(const std::string& path) {
   return folder;
 }
 
-// A keeper outlives the process that started it until its hold has lapsed.
+// A keeper outlives the process that started it until its hold has expired.
 bool has_keeper(const std::string& path) {
   const auto lives = [&](const std::string& name) {
     const execution::KeptFolder kept{.path = path + "/" + name};
@@ -41,7 +41,7 @@ bool has_keeper(const std::string& path) {
   return !names || std::ranges::any_of(*names, lives);
 }
 
-// What killed processes of this user have left.
+// Removes what this user's killed processes have left.
 void sweep(const std::string& parent) {
   const Result<std::vector<std::string>> names = names_in(parent);
   if (!names) return;
@@ -63,7 +63,7 @@ Result<WorkFolder> WorkFolder::make(const cli::Console& console) {
       runtime != console.variables.end() && ::access(runtime->second.c_str(), W_OK | X_OK) == 0;
   const std::string parent = has_runtime ? runtime->second : std::string{"/tmp"};
   sweep(parent);
-  // A sweep of another process may come between making a folder and locking it.
+  // Another process's sweep may come between creating a folder and locking it.
   for (int attempt = 1;; ++attempt) {
     std::string path = parent + "/" + std::string{name_start} + "XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) return io_failure("make a folder as", path, errno);

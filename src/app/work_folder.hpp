@@ -9,11 +9,11 @@
 
 namespace berth::app {
 
-// A folder of this process alone, removed with all it holds. While the process lives, the lock on
-// the folder tells so; what a killed one has left, the next one removes.
+// A folder for this process only, removed with its contents. The lock on the folder shows that the
+// process lives; the next process removes what a killed one has left.
 class WorkFolder {
  public:
-  // In the runtime folder of the user, or in /tmp.
+  // In the user's runtime folder, or in /tmp.
   static Result<WorkFolder> make(const cli::Console& console);
   WorkFolder(WorkFolder&& other) noexcept
       : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
