@@ -19,7 +19,7 @@ constexpr std::array<std::uint8_t, 256> base64_values = [] {
   return table;
 }();
 
-// How many '=' end the text; more than two are never right and are found as wrong digits.
+// How many '=' end the text; more than two are always wrong and are found as invalid digits.
 std::size_t padding_of(std::string_view text) {
   if (text.ends_with("==")) return 2;
   return text.ends_with('=') ? 1 : 0;
@@ -58,7 +58,7 @@ std::optional<std::string> parse_base64(std::string_view text) {
     for (const unsigned shift : {16U, 8U, 0U}) out += static_cast<char>(group >> shift & 0xffU);
     group = 0;
   }
-  // Bits that no byte has must be zero, or two texts would mean the same bytes.
+  // Unused bits must be zero, or two texts would encode the same bytes.
   for (std::size_t i = 0; i < padding; ++i) {
     if (out.back() != '\0') return std::nullopt;
     out.pop_back();

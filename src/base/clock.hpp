@@ -6,7 +6,7 @@
 
 namespace berth {
 
-// Time as an argument, so that a test can be in another year. `now` may jump; `steady` never goes
+// Time as an argument, so that a test can run in another year. `now` may jump; `steady` never goes
 // back.
 class Clock {
  public:
@@ -23,7 +23,7 @@ class SystemClock final : public Clock {
   Steady steady() const override { return std::chrono::steady_clock::now(); }
 };
 
-// The clock of tests: it stands still until it is told to go.
+// The clock for tests: it stands still until a test advances it.
 class FakeClock final : public Clock {
  public:
   explicit FakeClock(Time start = Time{1'700'000'000'000}) : now_(start) {}

@@ -14,7 +14,7 @@
 namespace berth {
 namespace {
 
-// The variables are read once, so each of these is a process of its own.
+// The variables are read once, so each of these runs in its own process.
 void pass_points(const std::string& point, const std::string& log) {
   ::setenv("BERTH_FAULT_POINT", point.c_str(), 1);
   ::setenv("BERTH_FAULT_LOG", log.c_str(), 1);

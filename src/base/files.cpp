@@ -39,9 +39,9 @@ Result<> sync_directory(const std::string& path) {
   return {};
 }
 
-// Writes the whole text under a name of its own, which the caller links or renames into place, so
-// that nobody ever reads a half-written file. Two writers of one path, in one process or in two,
-// never share a draft.
+// Writes the whole text under a unique name, which the caller links or renames into place, so that
+// no reader sees a partial file. Two writers of one path, in one process or in two, never share a
+// draft.
 Result<std::string> write_draft(const std::string& path, std::string_view text, mode_t mode) {
   SystemRandom random;
   std::string draft = path + ".new." + random_base64url(random, 12);
@@ -75,7 +75,8 @@ std::string parent_of(const std::string& path) {
 
 Result<std::string> read_fd(int fd, std::size_t bytes_max, std::string_view name) {
   std::string text;
-  std::array<char, 65536> chunk;  // not cleared: most files are small, and its pages are costly
+  std::array<char, 65536> chunk;  // not cleared: most files are small, and touching its pages is
+                                  // costly
   while (true) {
     const ssize_t got = ::read(fd, chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;
@@ -118,7 +119,7 @@ Result<> replace_file(const std::string& path, std::string_view text, mode_t mod
 }
 
 Result<> make_directories(const std::string& path, mode_t mode) {
-  // Mostly the folders above it are there.
+  // Usually the parent folders exist.
   if (::mkdir(path.c_str(), mode) == 0) return {};
   const bool lacks_parents = errno == ENOENT;
   if (!lacks_parents && errno != EEXIST) return io_failure("mkdir", path, errno);

@@ -12,18 +12,18 @@
 
 namespace berth {
 
-// "open /etc/x: Permission denied", with the code io_failed; where there is no room, disk_full.
+// "open /etc/x: Permission denied", with the code io_failed, or disk_full for a full disk.
 std::unexpected<Error> io_failure(std::string_view action, std::string_view object,
                                   int error_number);
 
 Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
 Result<std::string> read_fd(int fd, std::size_t bytes_max, std::string_view name);
-// Fails with EEXIST as `conflict` when the file is there: of two who try, one wins.
+// Fails with `conflict` when the file exists (EEXIST): only one of two callers wins.
 Result<> create_file(const std::string& path, std::string_view text, mode_t mode);
-// The file holds the old text or the new, never a part, also after a power cut.
+// The file holds the old text or the new, never a part, even after a power cut.
 Result<> replace_file(const std::string& path, std::string_view text, mode_t mode);
 Result<> make_directories(const std::string& path, mode_t mode);
-// What a directory holds, in order of name.
+// The names in a directory, sorted.
 Result<std::vector<std::string>> names_in(const std::string& path);
 std::string parent_of(const std::string& path);
 

@@ -63,7 +63,7 @@ TEST_F(FilesTest, CreateDoesNotWriteThroughALink) {
   EXPECT_FALSE(std::filesystem::exists(at("target")));
 }
 
-// A large text widens the window in which a draft that is shared would be seen half-written.
+// A large text widens the window in which a shared draft would be seen incomplete.
 std::string text_of(int writer) {
   return std::string(100'000 + static_cast<std::size_t>(writer), static_cast<char>('a' + writer));
 }

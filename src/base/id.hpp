@@ -11,10 +11,10 @@
 
 namespace berth {
 
-// Lower-case, hyphenated, of any version: what the API we keep writes.
+// Lower-case, hyphenated, any version: the format of the API that we keep.
 bool is_uuid(std::string_view text);
 
-// An id that exists was parsed or made: no empty state, no swapped arguments.
+// An existing id was parsed or generated: no empty state, no swapped arguments.
 template <class Tag>
 class Id {
  public:

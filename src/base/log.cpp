@@ -15,7 +15,7 @@ namespace {
 std::atomic<Level> lowest_level{Level::info};
 std::atomic<Format> line_format{Format::text};
 
-// spdlog brings the lock, the flush and the level; the line is ours.
+// spdlog provides the lock, the flush and the level; the line format is ours.
 spdlog::logger& sink() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
     auto made = std::make_shared<spdlog::logger>("berth",

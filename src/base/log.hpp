@@ -21,7 +21,7 @@ namespace berth::log {
 enum class Level { debug, info, warn, error, off };
 enum class Format { text, json };
 
-// A field's value: what JSON can hold, or an id. A Secret is none of these, so logging one does not
+// A field's value: anything JSON can hold, or an id. A Secret is neither, so logging one does not
 // compile.
 class Value {
  public:

@@ -18,14 +18,14 @@ concept DescribedEnum = std::is_enum_v<E> && boost::describe::has_describe_enume
 
 namespace names_detail {
 
-// A trailing underscore only keeps an enumerator apart from a keyword: `operator_` is "operator".
+// A trailing underscore only distinguishes an enumerator from a keyword: `operator_` is "operator".
 constexpr std::string_view spelled(std::string_view enumerator) {
   return enumerator.ends_with('_') ? enumerator.substr(0, enumerator.size() - 1) : enumerator;
 }
 
 }  // namespace names_detail
 
-// Enumerators carry their wire spelling, so the name of a value is its enumerator.
+// Enumerators have their wire spelling, so a value's name is its enumerator.
 template <DescribedEnum E>
 constexpr std::string_view name_of(E value) {
   std::string_view name = "";
@@ -53,7 +53,7 @@ constexpr std::optional<E> parse_name(std::string_view text) {
   return found;
 }
 
-// "local, ssh, sandbox, plugin": for sentences that say what would have been right.
+// "local, ssh, sandbox, plugin": for messages that list the valid values.
 template <DescribedEnum E>
 std::string names_of() {
   std::string text;

@@ -7,8 +7,8 @@
 
 namespace berth {
 
-// One resource with one holder. A Kind states three facts: the raw type, what "nothing" is, and how
-// to let go.
+// One resource with one holder. A Kind defines the raw type, the empty value, and how to release
+// it.
 template <class Kind>
 class [[nodiscard]] Owned {
  public:
@@ -29,7 +29,7 @@ class [[nodiscard]] Owned {
 
   const Raw& get() const { return raw_; }
   explicit operator bool() const { return raw_ != Kind::none(); }
-  // Hands the resource to somebody who will dispose of it.
+  // Hands the resource to the caller, which must dispose of it.
   [[nodiscard]] Raw release() { return std::exchange(raw_, Kind::none()); }
 
  private:

@@ -10,8 +10,8 @@
 namespace berth {
 namespace {
 
-// A resource whose disposals can be counted. Its raw form is a string, so that a move that leaves
-// something behind shows.
+// A resource whose disposals can be counted. Its raw form is a string, so that an incomplete move
+// is visible.
 struct NoteKind {
   using Raw = std::string;
   static Raw none() { return {}; }

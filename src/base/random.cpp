@@ -72,7 +72,7 @@ std::optional<std::string> from_base64url(std::string_view text) {
     bits -= 8;
     bytes += static_cast<char>(held >> bits);
   }
-  // A digit too many, or bits that stand for nothing: another spelling of the same bytes.
+  // An extra digit, or unused bits that are set: another spelling of the same bytes.
   const bool canonical = bits < 6 && (held & ((1U << bits) - 1)) == 0;
   return canonical ? std::optional{std::move(bytes)} : std::nullopt;
 }

@@ -53,8 +53,8 @@ TEST(SeededRandom, GivesTheSameBytesForTheSameSeedOnly) {
 TEST(SystemRandom, FillsEveryByte) {
   SystemRandom random;
   std::array<unsigned char, 33> seen{};
-  // A byte that is never written stays 0; that one which is written 64 times is 0 each time has a
-  // chance of 2^-512.
+  // A byte that is never written remains 0; the chance that a written byte is 0 all 64 times is
+  // 2^-512.
   for (int i = 0; i < 64; ++i) {
     std::array<unsigned char, 33> drawn{};
     random.fill(drawn);

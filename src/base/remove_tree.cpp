@@ -22,7 +22,7 @@ bool is_denied(int error_number) {
   return error_number == EACCES || error_number == EPERM;
 }
 
-// No link is followed, also where somebody has put one into the place of the folder meanwhile.
+// Never follows a link, even if another process has replaced the folder with one meanwhile.
 bool make_enterable(int parent, const std::string& name) {
   return ::fchmodat(parent, name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -54,8 +54,8 @@ std::vector<std::string> names_of(const Directory& directory) {
   return names;
 }
 
-// Every folder below the top is moved up to the top before its content is looked at. So no more
-// than two folders are open at a time and no path is longer than one name, however deep the tree.
+// Every folder below the top is moved up to the top before it is read. So at most two folders are
+// open at a time and no path is longer than one name, however deep the tree is.
 class Removal {
  public:
   Removal(Directory top, std::string spared) : top_(std::move(top)), spared_(std::move(spared)) {
@@ -83,7 +83,7 @@ class Removal {
  private:
   int fd() const { return ::dirfd(top_.get()); }
 
-  // Whether it is a folder, and so was not removed.
+  // Returns whether it is a folder, and so was not removed.
   static Result<bool> unlink(int folder, const std::string& name) {
     int error_number = ::unlinkat(folder, name.c_str(), 0) == 0 ? 0 : errno;
     if (is_denied(error_number) && ::fchmod(folder, 0700) == 0) {
@@ -106,7 +106,7 @@ class Removal {
     return {};
   }
 
-  // Moving a folder changes its "..", for which it must be writable itself.
+  // Moving a folder changes its "..", so it must be writable itself.
   Result<> move_up(int folder, const std::string& name) {
     std::string fresh = prefix_ + std::to_string(++last_);
     int error_number = ::renameat(folder, name.c_str(), fd(), fresh.c_str()) == 0 ? 0 : errno;
@@ -121,7 +121,7 @@ class Removal {
   Directory top_;
   std::string spared_;
   std::string prefix_;
-  std::vector<std::string> waiting_;  // folders in the top that are still to be emptied
+  std::vector<std::string> waiting_;  // folders in the top that still have to be emptied
   std::size_t last_ = 0;
 };
 

@@ -7,14 +7,15 @@
 
 namespace berth {
 
-// Removes a folder and all below it, or a file: also folders that were made unwritable, and trees
-// deeper than a path can be long. What is not there is fine. Symbolic links are removed, never
-// followed. Nobody else may be writing there meanwhile. What stops half-way may be repeated.
+// Removes a folder and everything below it, or a file: also unwritable folders, and trees deeper
+// than the longest path. Succeeds if the path does not exist. Symbolic links are removed, never
+// followed. No other process may write there meanwhile. A removal that failed half-way can be
+// repeated.
 Result<> remove_tree(const std::string& path);
 
-// The same of all that is in a folder, which is open to be read and stays. Where somebody writes
-// there meanwhile it may fail, and reaches nothing outside of the folder all the same. The entry
-// that is spared remains with all that is in it.
+// The same for the contents of an open folder, which remains. If another process writes there
+// meanwhile it may fail, but never reaches outside the folder. The spared entry remains with its
+// contents.
 Result<> empty_folder(Fd folder, const std::string& shown, const std::string& spared = {});
 
 }  // namespace berth

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Root may do anything to any folder, so there the test acts as somebody who may not.
+// Root may change any folder, so as root the test switches to an unprivileged user.
 class AsNobody {
  public:
   AsNobody() {

@@ -10,8 +10,7 @@
 
 namespace berth {
 
-// One wrong part of a value that somebody gave us, addressed by JSON pointer ("" is the whole
-// value).
+// One invalid part of a given value, addressed by JSON pointer ("" is the whole value).
 struct Issue {
   std::string path;
   std::string message;
@@ -19,15 +18,15 @@ struct Issue {
   friend bool operator==(const Issue&, const Issue&) = default;
 };
 
-// Why something did not happen, for a program (code), a person (message) and whoever must mend it
+// Why an operation failed: for a program (code), a user (message) and the person who fixes it
 // (remedy).
 struct Error {
   Errc code = Errc::bug;
   std::string message =
       "no result";          // one sentence that names the object: "secret db-password: is disabled"
-  std::string remedy = {};  // what to do about it, where there is something to do
+  std::string remedy = {};  // what to do about it, if anything can be done
   std::vector<Issue> issues =
-      {};  // which fields were wrong, so that a form can show each at its field
+      {};  // invalid fields, so that a form can show each issue at its field
   std::map<std::string, std::vector<std::string>> facts = {};  // lists that a program branches on
 
   friend bool operator==(const Error&, const Error&) = default;
@@ -54,7 +53,7 @@ inline std::unexpected<Error> fail(Errc code, std::string message, std::string r
 #define BERTH_DO_AS(slot, leave, ...) \
   if (auto slot = (__VA_ARGS__); !slot) leave std::unexpected(std::move(slot).error())
 
-// BERTH_TRY(const Run run, store.run(id)): binds the value or leaves the function with the error.
+// BERTH_TRY(const Run run, store.run(id)): binds the value or returns the error.
 #define BERTH_TRY(decl, ...) BERTH_TRY_AS(BERTH_FRESH(try_), return, decl, __VA_ARGS__)
 #define BERTH_CO_TRY(decl, ...) BERTH_TRY_AS(BERTH_FRESH(try_), co_return, decl, __VA_ARGS__)
 // BERTH_DO(step()): the same for steps without a value.

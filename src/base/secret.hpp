@@ -8,7 +8,7 @@
 namespace berth {
 
 // A value that must not be printed. It has no str() and no stream operator, so logging one does not
-// compile, and its bytes are wiped when it goes.
+// compile, and its bytes are wiped on destruction.
 class Secret {
  public:
   Secret() = default;
@@ -24,10 +24,10 @@ class Secret {
     if (!bytes_.empty()) ::explicit_bzero(bytes_.data(), bytes_.size());
   }
 
-  // The word to grep for in review: each call is a place where a secret leaves its box.
+  // The word to grep for in review: each call exposes a secret.
   std::string_view reveal() const { return {bytes_.data(), bytes_.size()}; }
   bool empty() const { return bytes_.empty(); }
-  // A copy is a deliberate act: two boxes to wipe.
+  // A copy must be explicit: it is a second value to wipe.
   Secret clone() const { return Secret{reveal()}; }
 
  private:

@@ -30,7 +30,7 @@ Result<Fd> SpareFiles::open(const std::string& path) {
       return file;
     }
   }
-  // It is there already, or this file system knows only files with names.
+  // It already exists, or this file system does not support unnamed files.
   Fd file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, for_us_alone)};
   if (!file) return io_failure("open", path, errno);
   return file;

@@ -10,17 +10,16 @@
 
 namespace berth {
 
-// New files of one folder, made before they are asked for and named when they are. ext4 takes a
-// third of a millisecond for a new file where many were deleted lately. Until they have a name the
-// file system knows that they are nobody's: they are gone with the process. May be used by several
-// threads.
+// New files in one folder, created in advance and named when requested. ext4 takes a third of a
+// millisecond for a new file if many were deleted recently. Until they have a name, the file system
+// removes them with the process. Thread-safe.
 class SpareFiles {
  public:
   explicit SpareFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // Opens the file for reading and writing; makes it, with mode 0600, unless it is there.
+  // Opens the file for reading and writing; creates it, with mode 0600, if it does not exist.
   Result<Fd> open(const std::string& path);
-  // Makes as many as are missing. For a thread that may wait for the disk.
+  // Creates as many as are missing. For a thread that may wait for the disk.
   void restock();
 
  private:

@@ -7,10 +7,10 @@
 namespace berth {
 namespace {
 
-// A digest with the name of its algorithm is whole: the start of one looks like another.
+// Long enough for a whole digest with its algorithm name: a prefix looks like another digest.
 constexpr std::size_t quote_bytes_max = 128;
 
-// The length that a first byte announces; 0 for bytes that start no character.
+// The length that a first byte announces; 0 for bytes that do not start a character.
 std::size_t announced_length(unsigned first) {
   if (first < 0x80) return 1;
   if (first < 0xc2) return 0;
@@ -38,7 +38,7 @@ std::size_t character_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // The second byte tells overlong forms, surrogates and what lies past U+10FFFF.
+  // The second byte reveals overlong forms, surrogates and values above U+10FFFF.
   const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
   const bool surrogate = byte(0) == 0xed && byte(1) >= 0xa0;
   const bool too_high = byte(0) == 0xf4 && byte(1) >= 0x90;
@@ -51,7 +51,7 @@ std::size_t cut_character_length(std::string_view text) {
     const auto first = static_cast<unsigned char>(tail.front());
     if ((first & 0xc0) == 0x80) continue;
     if (announced_length(first) <= length) return 0;
-    // Some rest must make it a character: the second byte alone can rule that out.
+    // Some rest must complete the character: the second byte alone can rule that out.
     for (const char fill : {'\x80', '\xbf'}) {
       std::string whole{tail};
       whole.resize(announced_length(first), fill);
@@ -65,7 +65,7 @@ std::size_t cut_character_length(std::string_view text) {
 std::string_view clipped(std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   std::size_t end = bytes_max;
-  // A character has at most three bytes after its first; more of them is no text anyway.
+  // A character has at most three bytes after its first; more are not valid text anyway.
   for (int back = 0; back < 3 && end > 0; ++back) {
     if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80) break;
     --end;
@@ -74,7 +74,7 @@ std::string_view clipped(std::string_view text, std::size_t bytes_max) {
 }
 
 bool is_utf8(std::string_view text) {
-  // Most text is plain: eight bytes at once.
+  // Most text is plain ASCII: eight bytes at once.
   constexpr std::uint64_t high_bits = 0x8080808080808080;
   while (!text.empty()) {
     std::uint64_t piece = 0;

@@ -10,7 +10,7 @@ namespace berth {
 namespace {
 
 constexpr std::int64_t ms_per_day = 86'400'000;
-// What four digits of a year can say.
+// The range of a four-digit year.
 constexpr std::int64_t first_ms = -62'167'219'200'000;  // 0000-01-01T00:00:00.000Z
 constexpr std::int64_t last_ms = 253'402'300'799'999;   // 9999-12-31T23:59:59.999Z
 

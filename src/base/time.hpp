@@ -9,8 +9,8 @@
 
 namespace berth {
 
-// A moment of wall-clock time with the precision of the API: milliseconds since 1970 in UTC.
-// An integer in the store, ISO-8601 ("2026-11-15T02:36:53.464Z") on the wire.
+// A wall-clock time with the API's precision: milliseconds since 1970 in UTC. An integer in the
+// store, ISO-8601 ("2026-11-15T02:36:53.464Z") on the wire.
 struct Time {
   std::int64_t ms = 0;
 
@@ -19,7 +19,7 @@ struct Time {
   friend std::int64_t operator-(Time a, Time b) { return a.ms - b.ms; }
 };
 
-// A moment outside of the years 0000 to 9999 is written as the nearest one inside.
+// A time outside the years 0000 to 9999 is written as the nearest one inside.
 std::string to_iso8601(Time at);
 Result<Time> parse_iso8601(std::string_view text);
 

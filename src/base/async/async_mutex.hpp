@@ -7,8 +7,8 @@
 
 namespace berth {
 
-// A mutex for coroutines, held across awaits. Its holder does only things that have a deadline,
-// which is then the deadline of those who wait. For one thread.
+// A mutex for coroutines, held across awaits. Its holder awaits only operations with a deadline,
+// which therefore bounds the wait of the others. For one thread.
 class AsyncMutex {
  public:
   class [[nodiscard]] Lock {

@@ -7,8 +7,8 @@
 
 namespace berth {
 
-// A condition variable for coroutines: each waits for a predicate of its own, until a moment of its
-// own. For one thread.
+// A condition variable for coroutines: each waits for its own predicate, until its own deadline.
+// For one thread.
 class Condition {
  public:
   using Moment = Event::Moment;
@@ -19,7 +19,7 @@ class Condition {
   void notify() {
     for (Event* event : events_) event->notify();
   }
-  // Until `holds` is true, or the moment has come. `cancelled` when the task was asked to end.
+  // Until `holds` is true, or the deadline has passed. `cancelled` when the task was asked to end.
   template <class Predicate>
   Task<> wait_for(Predicate holds, Moment at = Moment::max()) {
     Waiter waiter{*this};

@@ -14,9 +14,8 @@
 
 namespace berth {
 
-// Wakes every coroutine that waits for it. It keeps no state: a waiter checks what it waits for
-// before the wait and after it, so a notification that no coroutine hears is not missed. For one
-// thread.
+// Wakes every coroutine that waits for it. It keeps no state: a waiter checks its condition before
+// and after the wait, so a notification without a waiter is not missed. For one thread.
 class Event {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -26,7 +25,7 @@ class Event {
   void notify() { timer_.cancel(); }
   // `cancelled` when the waiting task was asked to end.
   Task<> wait() { return wait_until(Moment::max()); }
-  // Also returns at that moment, which is the same for all waiters of one event.
+  // Also returns at that time, which is the same for all waiters of one event.
   Task<> wait_until(Moment at) {
     if (timer_.expiry() != at) timer_.expires_at(at);
     co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));

@@ -16,12 +16,12 @@
 
 namespace berth {
 
-// Runs blocking work on the pool and comes back to the caller's thread with its answer, or with
-// what it threw. It cannot be cancelled: what the work refers to stays alive because the caller is
-// still here.
+// Runs blocking work on the pool and returns its result, or its exception, on the caller's thread.
+// It cannot be cancelled: the objects that the work uses remain alive because the caller still
+// waits.
 template <class Work>
 auto offload(asio::thread_pool& pool, Work work) -> asio::awaitable<std::invoke_result_t<Work&>> {
-  // An optional, because an answer need not have a default for the case that the work throws.
+  // An optional, because a result type need not have a default for the case that the work throws.
   using Answer = std::optional<std::invoke_result_t<Work&>>;
   Answer answer = co_await asio::async_initiate<const asio::use_awaitable_t<>,
                                                 void(std::exception_ptr, Answer)>(
@@ -32,7 +32,7 @@ auto offload(asio::thread_pool& pool, Work work) -> asio::awaitable<std::invoke_
                           keep_alive = std::move(keep_alive)]() mutable {
           std::exception_ptr thrown;
           Answer made;
-          // Left alone, an exception would end the pool's thread and with it the process.
+          // Uncaught, an exception would end the pool's thread and with it the process.
           try {
             made.emplace(job());
           } catch (...) {

@@ -14,7 +14,7 @@
 namespace berth {
 namespace {
 
-// Has no default and cannot be copied, like most answers of a store.
+// Has no default and cannot be copied, like most store results.
 struct Answer {
   explicit Answer(std::thread::id where) : made_on(where) {}
   Answer(Answer&&) = default;

@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 template <class T = void>
 using Task = asio::awaitable<Result<T>>;
 
-// What an Asio operation is given so that it returns its error code beside its values instead of
+// Passed to an Asio operation, so that it returns its error code beside its values instead of
 // throwing.
 inline constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 

@@ -20,7 +20,8 @@ void report(const std::string& name, const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const boost::system::system_error& error) {
-    // How Asio leaves a coroutine that awaits after it was cancelled: it did as it was told.
+    // Asio throws this from a coroutine that awaits after it was cancelled, which is the expected
+    // end.
     if (error.code() == asio::error::operation_aborted) return;
     log::error("task.threw", {{"task", name}, {"what", error.what()}});
   } catch (const std::exception& error) {
@@ -45,15 +46,15 @@ void TaskGroup::start(std::string name, Task<> task) {
   const auto place = std::prev(running_.end());
   place->name = std::move(name);
   asio::cancellation_signal* const signal = &place->cancel;
-  // A default std::expected is a success, so the exception is looked at first.
+  // A default std::expected is a success, so the exception is checked first.
   asio::co_spawn(
       executor_, std::move(task),
       asio::bind_cancellation_slot(
           place->cancel.slot(), [this, place](std::exception_ptr thrown, const Result<>& result) {
             ended(place, std::move(thrown), result);
           }));
-  // Here the task may have ended already, so its place is not looked at any more. A group that is
-  // being stopped stops its late comers too, or stop() would wait for them without having asked.
+  // The task may have ended already, so its place is no longer accessed. A group that is being
+  // stopped also stops tasks that start late, or stop() would wait for them without having asked.
   if (stopping_) cancel(signal);
 }
 
@@ -73,8 +74,8 @@ void TaskGroup::ended(std::list<Running>::iterator task, std::exception_ptr thro
 }
 
 void TaskGroup::cancel(asio::cancellation_signal* signal) {
-  // Posted, so that a task that was started just now has reached its first wait; by then it may
-  // also have ended and taken its signal with it.
+  // Posted, so that a task that was just started has reached its first wait. By then it may also
+  // have ended and destroyed its signal.
   asio::post(executor_, [this, signal] {
     for (Running& task : running_) {
       if (&task.cancel == signal) return task.cancel.emit(asio::cancellation_type::terminal);

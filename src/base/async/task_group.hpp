@@ -11,20 +11,19 @@
 
 namespace berth {
 
-// The only place where a coroutine is let loose: every task has an owner, a name and an end. One
-// thread.
+// The only place that spawns coroutines: every task has an owner, a name and an end. One thread.
 class TaskGroup {
  public:
   explicit TaskGroup(asio::any_io_executor executor);
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
-  // The group must be empty by now: stop() it, or let the loop run dry.
+  // The group must be empty by now: stop() it, or run the loop until it has no work.
   ~TaskGroup();
 
-  // An error or an exception that reaches the end of the task is logged under its name.
+  // An error or an exception that ends the task is logged under the task's name.
   void start(std::string name, Task<> task);
-  // Asks every task to end, also those that start meanwhile, and waits until all have. Not for a
-  // task of the group itself.
+  // Asks every task to end, including those that start meanwhile, and waits until all have ended.
+  // Must not be called by a task of the group itself.
   Task<> stop();
   std::size_t size() const { return running_.size(); }
 
@@ -40,7 +39,7 @@ class TaskGroup {
   asio::any_io_executor executor_;
   std::list<Running> running_;
   bool stopping_ = false;
-  asio::steady_timer all_ended_;  // expires never; cancelled when the last task ends
+  asio::steady_timer all_ended_;  // never expires; cancelled when the last task ends
 };
 
 }  // namespace berth

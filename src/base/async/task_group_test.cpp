@@ -36,7 +36,7 @@ Task<> throw_a_number() {
   co_return Result<>{};
 }
 
-// Waits until it is cancelled and then says so.
+// Waits until it is cancelled and then counts that.
 Task<> wait_for_ever(int& ended) {
   asio::steady_timer timer{co_await asio::this_coro::executor,
                            asio::steady_timer::time_point::max()};
@@ -45,7 +45,7 @@ Task<> wait_for_ever(int& ended) {
   co_return fail(Errc::cancelled, "was told to stop");
 }
 
-// The same without looking: the error of the wait leaves as an exception.
+// The same without checking: the wait's error leaves as an exception.
 Task<> wait_and_throw() {
   asio::steady_timer timer{co_await asio::this_coro::executor,
                            asio::steady_timer::time_point::max()};
@@ -67,7 +67,7 @@ Task<> stop(TaskGroup& group, bool& stopped) {
 
 class TaskGroupTest : public testing::Test {
  protected:
-  // What the log says while the loop runs dry.
+  // The log output while the loop runs until it has no work.
   std::string run() {
     testing::internal::CaptureStderr();
     loop_.run();

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t issue_count_max = 64;
 constexpr std::size_t depth_max = 48;
-// A shorter text has no room for keys that hold the reader up.
+// A shorter text has no room for enough colliding keys to slow the reader down.
 constexpr std::size_t small_text_bytes = 8UL * 1024;
 constexpr std::size_t asked_keys_max = 4096;
 
@@ -95,7 +95,7 @@ Result<bj::value> parse_json(std::string_view text) {
 }
 
 Result<bj::value> parse_json(std::string_view text, RepeatedKeys repeated) {
-  // What is asked of us is copied and changed, and Boost sizes the table of a copy by its keys.
+  // Request data is copied and changed, and Boost sizes a copy's table by its keys.
   const bool is_asked = repeated == RepeatedKeys::refuse;
   const std::size_t keys_max = is_asked ? asked_keys_max : JsonBuilder::max_object_size;
   Parsed parsed = text.size() <= small_text_bytes ? parse_small(text) : parse_large(text, keys_max);
@@ -120,7 +120,7 @@ namespace json_detail {
 void write_string(std::string& out, std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   out += '"';
-  std::size_t plain = 0;  // where the part begins that stands as it is
+  std::size_t plain = 0;  // where the unescaped part begins
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
@@ -189,8 +189,8 @@ void write_value(std::string& out, const bj::array& value) {
 }
 
 std::string finished(std::string text) {
-  // Bytes from outside are to be cleaned where they come in; what was forgotten there must not make
-  // a whole answer unreadable.
+  // Outside bytes should be cleaned where they enter; a missed place must not make a whole response
+  // unreadable.
   if (!is_utf8(text)) text = as_utf8(text);
   return text;
 }
@@ -202,7 +202,7 @@ std::optional<bool> decode_bool(const bj::value& in, const JsonAt& at, JsonIssue
 }
 
 std::optional<double> decode_double(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
-  // 1e999 is a number in JSON and none in a double.
+  // 1e999 is a number in JSON but does not fit a double.
   if (in.is_number() && std::isfinite(in.to_number<double>())) return in.to_number<double>();
   issues.add(at, "is no number");
   return std::nullopt;

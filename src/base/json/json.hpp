@@ -27,10 +27,10 @@
 #include <utility>
 #include <vector>
 
-// The one mapper between C++ values and JSON. A struct that is described once
+// The only mapper between C++ values and JSON. A struct that is described once
 // (BOOST_DESCRIBE_STRUCT) is decoded, encoded and documented from that line: `timeout_ms` is
-// `timeoutMs` on the wire, an absent key is an empty optional, and every wrong field is reported by
-// its JSON pointer.
+// `timeoutMs` on the wire, an absent key is an empty optional, and every invalid field is reported
+// by its JSON pointer.
 namespace berth {
 
 namespace bj = boost::json;
@@ -47,11 +47,11 @@ struct Patch {
   }
 };
 
-// Typos must surface at our API; replies of plugins may know more than we do.
+// Typos must surface in our API; plugin responses may have fields that we do not know.
 enum class UnknownKeys { refuse, ignore };
 
-// Readers differ in which of two equal keys counts, so that our API refuses them. Documents of
-// other programs may have them: there the last one counts.
+// Readers differ in which of two equal keys wins, so our API rejects them. Documents of other
+// programs may have them: there the last one wins.
 enum class RepeatedKeys { refuse, last_counts };
 
 template <class T>
@@ -111,14 +111,13 @@ inline constexpr auto wire_name_of = camel_case<length_of(M::name)>(M::name);
 
 }  // namespace json_detail
 
-// The key of a described member on the wire.
+// A described member's key on the wire.
 template <class M>
 constexpr std::string_view wire_name() {
   return json_detail::wire_name_of<M>.view();
 }
 
-// Where in the document the decoder is: a chain on the stack, rendered only when something is
-// wrong.
+// The decoder's position in the document: a chain on the stack, rendered only for an issue.
 class JsonAt {
  public:
   JsonAt() = default;
@@ -132,17 +131,17 @@ class JsonAt {
   std::size_t index_ = 0;
 };
 
-// Collects every wrong field of one document, up to a limit.
+// Collects every invalid field of one document, up to a limit.
 class JsonIssues {
  public:
-  // `prefix` is the JSON pointer of the decoded value where it is a part of a larger document.
+  // `prefix` is the decoded value's JSON pointer if it is part of a larger document.
   explicit JsonIssues(UnknownKeys unknown = UnknownKeys::refuse, std::string prefix = {})
       : unknown_(unknown), prefix_(std::move(prefix)) {}
   void add(const JsonAt& at, std::string message);
   bool refuses_unknown() const { return unknown_ == UnknownKeys::refuse; }
   const std::vector<Issue>& list() const { return list_; }
-  // One error that names the first wrong field and lists all of them. An issue that is a sentence
-  // of its own, with a capital letter first, stands as it is.
+  // One error that names the first invalid field and lists all of them. An issue that is a full
+  // sentence, starting with a capital letter, is left unchanged.
   Error to_error(Errc code = Errc::validation_failed) &&;
 
  private:
@@ -151,8 +150,8 @@ class JsonIssues {
   std::vector<Issue> list_;
 };
 
-// Reads JSON text with a depth limit; the error says at which byte it stopped. A repeated key that
-// is refused is named by its JSON pointer.
+// Reads JSON text with a depth limit; the error gives the byte where it stopped. A rejected
+// repeated key is named by its JSON pointer.
 Result<bj::value> parse_json(std::string_view text);
 Result<bj::value> parse_json(std::string_view text, RepeatedKeys repeated);
 
@@ -213,8 +212,8 @@ std::optional<F> decode_field(const bj::object& in, std::string_view key, const 
   }
 }
 
-// Builds the value in one go: members need no default, and an invalid id never exists, not even for
-// an instant.
+// Builds the value in one step: members need no default, and an invalid id never exists, not even
+// for an instant.
 template <class T, class... M>
 std::optional<T> decode_members(const bj::object& in, const JsonAt& at, JsonIssues& issues,
                                 boost::mp11::mp_list<M...> /*members*/) {
@@ -420,8 +419,8 @@ void write_map(std::string& out, const T& map) {
   out += before == '{' ? "{}" : "}";
 }
 
-// The same text as that of `encode`, without the tree in between: an answer with many rows is
-// mostly names of fields, and each would be allocated once more.
+// The same text as `encode`, without the tree in between: a response with many rows is mostly field
+// names, and each would be allocated once more.
 template <class T>
 void write(std::string& out, const T& value) {
   if constexpr (std::same_as<T, bool>) {

@@ -14,8 +14,7 @@ bool JsonBuilder::on_object_end(std::size_t count, Failure& error) {
     return false;
   }
   bj::object object;
-  // Odd, so that the slot of a key depends on the whole of its hash, and with it on the address of
-  // the table.
+  // Odd, so that a key's slot depends on its whole hash, and with it on the table's address.
   if (count > 0) object.reserve((count + chance_ % (count / 4 + 16)) | 1U);
   const std::size_t first_key = keys_.size() - count;
   const std::size_t first = values_.size() - count;

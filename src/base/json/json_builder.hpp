@@ -10,10 +10,10 @@
 
 namespace berth {
 
-// Takes what a parser of JSON finds and makes the value of it. Boost's own makes tables of as many
-// slots as an object has keys, which is a number of the sender's choice. With a power of two the
-// slot of a key is known beforehand, and one body of 64 Ki keys for the same slot takes seconds.
-// The tables made here have a size that the sender cannot know.
+// Builds the value from a JSON parser's events. Boost's own builder makes tables with as many slots
+// as an object has keys, which the sender chooses. With a power of two the sender can predict a
+// key's slot, and one body with 64 Ki keys for the same slot takes seconds. The tables made here
+// have a size that the sender cannot know.
 class JsonBuilder {
  public:
   static constexpr std::size_t max_object_size = boost::json::object::max_size();
@@ -21,7 +21,7 @@ class JsonBuilder {
   static constexpr std::size_t max_key_size = boost::json::string::max_size();
   static constexpr std::size_t max_string_size = boost::json::string::max_size();
 
-  // An object with more than `keys_max` keys is the error `object_too_large`.
+  // An object with more than `keys_max` keys fails with `object_too_large`.
   JsonBuilder(std::uint32_t chance, std::size_t keys_max) : chance_(chance), keys_max_(keys_max) {}
 
   boost::json::value take() { return std::move(values_.back()); }
@@ -50,7 +50,7 @@ class JsonBuilder {
  private:
   std::uint32_t chance_;
   std::size_t keys_max_;
-  std::string begun_;  // of a string or key that came in parts
+  std::string begun_;  // a string or key that came in parts
   std::vector<std::string> keys_;
   std::vector<boost::json::value> values_;
 };

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Whatever the mapper accepts it must write so that it reads the same value again.
+// Whatever the mapper accepts, it must write so that it reads the same value again.
 namespace berth {
 namespace {
 
@@ -42,7 +42,7 @@ BOOST_DESCRIBE_STRUCT(Everything, (),
                       (flag, wide, narrow, ratio, some_text, at, id, shade, leaf, leaves, counts,
                        bits, any, object, array))
 
-// PATCH bodies are only read, so for them it is enough to survive.
+// PATCH bodies are only read, so for them it is enough not to crash.
 struct Change {
   Patch<std::string> name;
   Patch<Leaf> leaf;

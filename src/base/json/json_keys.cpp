@@ -12,8 +12,8 @@ namespace {
 
 namespace bj = boost::json;
 
-// Behind the string that begins at `start` with its quotation mark. The next one ends it, unless it
-// is escaped: an even number of backslashes before it escape one another.
+// The position after the string that begins at `start` with its quotation mark. The next unescaped
+// quotation mark ends it: an even number of backslashes before it escape one another.
 std::size_t end_of_string(std::string_view text, std::size_t start) {
   for (std::size_t quote = text.find('"', start + 1);; quote = text.find('"', quote + 1)) {
     std::size_t slashes = 0;
@@ -22,7 +22,7 @@ std::size_t end_of_string(std::string_view text, std::size_t start) {
   }
 }
 
-// Outside of strings every member has one colon, and nothing else has one.
+// Outside strings every member has one colon, and nothing else has one.
 std::size_t members_in(std::string_view text) {
   std::size_t count = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -48,7 +48,7 @@ std::size_t members_in(const bj::value& value) {
   return count;
 }
 
-// The way from the root to where a search of the text is.
+// The path from the root to the position of a text search.
 class KeyPath {
  public:
   void enter_object() { steps_.push_back({.is_object = true, .expects_key = true}); }
@@ -59,7 +59,7 @@ class KeyPath {
     step.expects_key = step.is_object;
     ++step.index;
   }
-  // False for a key that this object has already.
+  // False for a key that this object already has.
   bool take_string(std::string_view quoted) {
     if (steps_.empty() || !std::exchange(steps_.back().expects_key, false)) return true;
     const bj::value parsed = bj::parse(bj::string_view{quoted.data(), quoted.size()});

@@ -8,10 +8,10 @@
 namespace berth {
 
 // Writes the JSON Schema of described types. Structs become named components, each written once and
-// referred to.
+// referenced.
 class SchemaBook {
  public:
-  // `prefix` is where components live in the document: "#/components/schemas/" in OpenAPI,
+  // `prefix` is where components are in the document: "#/components/schemas/" in OpenAPI,
   // "#/$defs/" elsewhere.
   explicit SchemaBook(std::string prefix) : prefix_(std::move(prefix)) {}
 
@@ -26,7 +26,7 @@ class SchemaBook {
 
   std::string prefix_;
   bj::object components_;
-  std::map<std::string, std::string_view> types_;  // which type stands under a name
+  std::map<std::string, std::string_view> types_;  // the type behind each name
 };
 
 namespace json_detail {
@@ -101,10 +101,10 @@ bj::object SchemaBook::schema() {
     static_assert(DescribedStruct<T>, "describe the struct with BOOST_DESCRIBE_STRUCT");
     const std::string name = type_name<T>();
     const std::string_view type = types_.emplace(name, full_type_name<T>()).first->second;
-    BERTH_ASSERT(type == full_type_name<T>());  // two types of one name: rename one of them
+    BERTH_ASSERT(type == full_type_name<T>());  // two types with one name: rename one of them
     if (!components_.contains(name)) {
       components_[name] =
-          nullptr;  // stands in while its own members are written, so that recursion ends
+          nullptr;  // a placeholder while its own members are written, so that recursion ends
       components_[name] = struct_schema<T>(MembersOf<T>{});
     }
     return {{"$ref", prefix_ + name}};

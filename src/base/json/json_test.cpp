@@ -21,9 +21,9 @@ struct Mast {
 };
 BOOST_DESCRIBE_STRUCT(Mast, (), (height_m, sail))
 
-// One field of every kind that the mapper knows.
+// One field of every kind that the mapper supports.
 struct Ship {
-  ShipId id;  // has no default: the value is built in one go
+  ShipId id;  // has no default: the value is built in one step
   std::string name;
   bool afloat;
   std::int8_t draft_m;
