@@ -8,24 +8,24 @@
 
 namespace berth::sdk {
 
-// Who a plugin is: what of its manifest cannot be seen from its code.
+// A plugin's identity: the part of its manifest that cannot be derived from its code.
 struct About {
   std::string id;  // lower-case letters, digits, '.', '_' and '-'
   std::string version;
   std::string display_name;
   std::string description;
   std::string author;
-  // The provider's own name, by which environments ask for it.
+  // The provider's key, by which environments select it.
   std::string driver_key;
   std::vector<std::string> categories = {"automation"};
-  // Besides `environment.drivers.register`: what the plugin asks of the host, for example
-  // `plugin.state.read`.
+  // In addition to `environment.drivers.register`: what the plugin requests from the host, for
+  // example `plugin.state.read`.
   std::vector<std::string> capabilities = {};
-  // More keys of the driver's entry, for example `sandboxCapabilities`.
+  // More keys for the driver's entry, for example `sandboxCapabilities`.
   bj::object driver = {};
 };
 
-// What a manifest says of the hooks and the config.
+// The manifest's view of the hooks and the config.
 struct Shape {
   bj::object config_schema;
   bool sets_up = false;
@@ -35,7 +35,7 @@ struct Shape {
   bool streams = false;
 };
 
-// `worker` is the path of the program, relative to the manifest's folder.
+// `worker` is the program's path, relative to the manifest's folder.
 bj::object manifest_of(const About& about, const Shape& shape, std::string_view worker);
 
 }  // namespace berth::sdk

@@ -19,7 +19,7 @@ BOOST_DESCRIBE_ENUM(Level, debug, info, warn, error)
 enum class Stream { stdout_, stderr_ };
 BOOST_DESCRIBE_ENUM(Stream, stdout_, stderr_)
 
-// Where a value that the host keeps for the plugin belongs.
+// The key of a value that the host stores for the plugin.
 struct StateKey {
   std::string scope_kind = "instance";  // instance, company, project, agent, issue, goal, run, ...
   std::optional<std::string> scope_id = {};
@@ -42,30 +42,31 @@ struct HttpAnswer {
 };
 BOOST_DESCRIBE_STRUCT(HttpAnswer, (), (status, headers, body))
 
-// One question of the host, while a hook answers it: the hook's way back to the host. What it asks
-// waits for the answer, at most 30 seconds. Any thread, until the hook returns.
+// One call from the host, while a hook handles it: the hook's connection back to the host. Requests
+// wait for the response, at most 30 seconds. Any thread, until the hook returns.
 class Call {
  public:
   Call(HostLink& host, std::string invocation) : host_(host), invocation_(std::move(invocation)) {}
 
   void log(Level level, std::string_view message, bj::object meta = {});
-  // Text of the running command, as soon as it is there. Whole UTF-8 characters; see LiveOutput.
+  // Sends text of the running command as soon as it is available. Whole UTF-8 characters; see
+  // LiveOutput.
   void output(Stream stream, std::string_view text);
 
-  // The plugin's own config, of the company that is asking. Secrets in it are references.
+  // The plugin's own config, for the calling company. Secrets in it are references.
   Result<bj::object> config();
   Result<bj::value> state(const StateKey& key);  // null when there is none
   Result<> set_state(const StateKey& key, bj::value value);
   Result<> remove_state(const StateKey& key);
-  // The value behind a reference in the plugin's own config, at that path of it. Secrets of an
-  // environment's config need none of this: they are in it already.
+  // The value behind a reference at that path of the plugin's own config. Secrets in an
+  // environment's config do not need this: they are already in it.
   Result<Secret> secret(bj::object reference, const std::string& config_path);
   Result<HttpAnswer> fetch(const std::string& url, const HttpRequest& request);
 
-  // Any other question or remark of the protocol.
+  // Any other request or notification of the protocol.
   Result<bj::value> ask(std::string_view method, bj::value params);
   void notify(std::string_view method, bj::value params);
-  // For what outlives the hook: see LiveRoute.
+  // For objects that outlive the hook: see LiveRoute.
   HostLink& host() { return host_; }
 
  private:

@@ -11,21 +11,21 @@
 #include <string_view>
 #include <vector>
 
-// The config of an environment, from one described struct: its JSON Schema, from which a host draws
-// a form; its defaults, which are those of the members; and the reader that refuses what does not
-// fit, field by field. A Secret is a `secret-ref` field: the host stores its value apart, and puts
-// it in just before each call.
+// An environment's config, from one described struct: its JSON Schema, from which a host draws a
+// form; its defaults, which are those of the members; and the reader that reports invalid fields
+// one by one. A Secret is a `secret-ref` field: the host stores its value separately, and inserts
+// it just before each call.
 namespace berth::sdk {
 
-// What a person is told about one field, and what a value must be besides its type.
+// The help text of one field, and constraints on its value besides its type.
 struct Note {
   std::string_view title = {};
   std::string_view says = {};
-  std::string_view unit = {};  // "ms": shown behind the title
+  std::string_view unit = {};  // "ms": shown after the title
   std::optional<std::int64_t> low = {};
   std::optional<std::int64_t> high = {};
   bool required = false;  // and not empty
-  bool advanced = false;  // shown only to those who look for it
+  bool advanced = false;  // shown only on request
   std::string_view group = {};
 };
 
@@ -73,14 +73,14 @@ template <class T>
 inline constexpr bool is_secret<std::optional<T>> = is_secret<T>;
 
 void annotate(bj::object& schema, const Note& note);
-// Adds what the note demands and the value lacks.
+// Adds an issue for each constraint of the note that the value violates.
 void check(const bj::object& given, std::string_view key, const Note& note, const JsonAt& at,
            JsonIssues& issues);
 
 template <class T>
 bj::object schema_of();
 
-// 300000, not 3E5: hosts and people take a whole number for one.
+// 300000, not 3E5: hosts and users expect a whole number.
 bj::value number(double value);
 
 template <class T>
@@ -92,7 +92,7 @@ bj::value encode_field(const T& value) {
   }
 }
 
-// The default of a member, as a schema shows it. Nothing for a secret and for an empty optional.
+// A member's default, as a schema shows it. Nothing for a secret or an empty optional.
 template <class T>
 std::optional<bj::value> default_of(const T& value) {
   using namespace json_detail;
@@ -166,7 +166,7 @@ bj::object schema_of() {
   }
 }
 
-// Puts in what was left out, so that the decoder finds every member.
+// Adds missing members, so that the decoder finds every one.
 template <class T>
 void lay_defaults_under(bj::object& given) {
   const T defaults{};
@@ -202,7 +202,7 @@ void check_notes(const bj::object& given, const JsonAt& at, JsonIssues& issues) 
   });
 }
 
-// The config as it is to be stored: every member, with secrets as they were given.
+// The config for storage: every member, with secrets as they were given.
 template <class T>
 bj::object normalized(const T& value, const bj::object& given) {
   bj::object out;
@@ -218,7 +218,7 @@ bj::object normalized(const T& value, const bj::object& given) {
                   normalized(value.*M::pointer,
                              found != nullptr && found->is_object() ? found->get_object() : none));
     } else if constexpr (json_detail::is_a<Field, std::vector>) {
-      // A list may hold secrets inside, so it stays what was given.
+      // A list may contain secrets, so it is kept as given.
       out.emplace(key, found != nullptr ? *found : bj::value(bj::array{}));
     } else {
       bj::value encoded = encode_field(value.*M::pointer);
@@ -230,7 +230,7 @@ bj::object normalized(const T& value, const bj::object& given) {
 
 }  // namespace form_detail
 
-// The config as a host stores it. Secrets are not in it.
+// The config as a host stores it, without secrets.
 template <class Config>
 bj::object shown_config(const Config& config) {
   return form_detail::normalized(config, {});
@@ -241,8 +241,8 @@ bj::object config_schema() {
   return form_detail::struct_schema<Config>();
 }
 
-// Every wrong field is among the issues of the error. Keys that the struct does not know are the
-// host's business.
+// The error's issues list every invalid field. Keys that the struct does not know are left to the
+// host.
 template <class Config>
 Result<Config> read_config(const bj::object& given) {
   bj::object whole = given;

@@ -8,17 +8,17 @@
 
 namespace berth::sdk {
 
-// The output of one command on its two ways: to the host as it comes, and whole at the end. Bytes
-// that are no UTF-8 are written as '?'; a character that was cut between two pieces is mended.
+// One command's output on its two paths: to the host as it arrives, and as a whole at the end.
+// Invalid UTF-8 bytes become '?'; a character split between two pieces is rejoined.
 class LiveOutput {
  public:
-  // Of each stream, in the answer. What is beyond is still sent live.
+  // Of each stream, in the response. Output beyond it is still sent live.
   static constexpr std::size_t kept_bytes_max = std::size_t{24} << 20;
 
   explicit LiveOutput(Call& call) : call_(call) {}
 
   void add(Stream stream, std::string_view bytes);
-  // Puts both streams into the answer, and says there when it could not hold all of them.
+  // Puts both streams into the response, and notes there if it could not hold all of them.
   void finish(Executed& answer);
 
  private:

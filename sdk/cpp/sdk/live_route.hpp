@@ -11,16 +11,15 @@
 
 namespace berth::sdk {
 
-// A login terminal or a channel that a hook has opened, as the host hears of it: what is said here
-// goes to whoever sits in front of it, also long after the hook has returned. Any thread, as long
-// as the process lives.
+// A login terminal or a channel that a hook has opened. What is sent here goes to the user of the
+// terminal, even long after the hook has returned. Any thread, as long as the process lives.
 class LiveRoute {
  public:
-  // `session` is the worker's own name for it: the hook answers with it.
+  // `session` is the worker's own id for it; the hook returns it.
   LiveRoute(Call& call, const OpenLogin& request, std::string session);
   LiveRoute(Call& call, const OpenChannel& request, std::string session);
 
-  // Of a login text; a character that is cut between two pieces is mended.
+  // For a login this is text; a character split between two pieces is rejoined.
   void say(std::string_view bytes);
   void end(std::optional<std::int64_t> exit_code);
 

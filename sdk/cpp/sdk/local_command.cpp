@@ -24,7 +24,7 @@ namespace {
 
 using Moment = std::chrono::steady_clock::time_point;
 
-// Of the holder: the command's own three, how to end it, and how it ended.
+// Descriptors of the holder: the command's own three, one to end it, and one for its result.
 constexpr int control_fd = 3;
 constexpr int status_fd = 4;
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
@@ -58,7 +58,7 @@ struct Pipes {
   }
 };
 
-// The holder is told what to run in one message: the texts, each with a NUL behind it.
+// The holder gets the command in one message: the strings, each followed by a NUL.
 std::string message_of(const LocalCommand& command) {
   std::string out = std::to_string(command.grace.count()) + '\0' + command.cwd + '\0' +
                     std::to_string(command.argv.size()) + '\0';
@@ -87,7 +87,7 @@ Result<pid_t> start_holder(const Pipes& pipes) {
   return pid;
 }
 
-// The worker's side of one command, until its holder has told how it ended.
+// The worker's side of one command, until its holder has reported the result.
 class Held {
  public:
   Held(const LocalCommand& command, Pipes pipes, Call& call)
@@ -116,7 +116,7 @@ class Held {
   void turn() {
     if (deadline_ && !has_timed_out_ && std::chrono::steady_clock::now() >= *deadline_) {
       has_timed_out_ = true;
-      pipes_.control.write_end = Fd{};  // the word for the end, whatever the reason
+      pipes_.control.write_end = Fd{};  // signals the end, whatever the reason
     }
     std::array<pollfd, 5> fds{
         pollfd{pipes_.out.read_end.get(), POLLIN, 0}, pollfd{pipes_.err.read_end.get(), POLLIN, 0},
@@ -170,7 +170,7 @@ class Held {
   bool has_timed_out_ = false;
 };
 
-// What follows is the holder: one thread, no memory to lose, one command.
+// The code below runs in the holder: one thread, no memory to leak, one command.
 
 struct Plan {
   int grace_ms = 0;
@@ -179,7 +179,7 @@ struct Plan {
   std::vector<std::string> environment;
 };
 
-// So many bytes of the message; nothing when the worker is gone before it has said all.
+// Reads this many bytes of the message; nothing when the worker ended before it sent all.
 std::optional<std::string> read_exactly(std::size_t size) {
   std::string text(size, '\0');
   for (std::size_t had = 0; had < size;) {
@@ -231,7 +231,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   ::_exit(127);
 }
 
-// Whoever of the tree lost its parent is our child by now.
+// Processes of the tree that lost their parent are our children by now.
 std::vector<pid_t> children() {
   const std::string self = std::to_string(::getpid());
   const auto text = read_file("/proc/self/task/" + self + "/children", std::size_t{1} << 20);
@@ -245,7 +245,7 @@ std::vector<pid_t> children() {
   return pids;
 }
 
-// One after the other is reaped, because the children of each become ours when it is gone.
+// Reaped one after the other, because the children of each become ours when it ends.
 void kill_all() {
   for (std::vector<pid_t> left = children(); !left.empty(); left = children()) {
     for (const pid_t pid : left) ::kill(pid, SIGKILL);
@@ -257,8 +257,8 @@ int tell(const std::string& status) {
   return ::write(status_fd, status.data(), status.size()) > 0 ? 0 : 1;
 }
 
-// How the command ended. Nothing when the time is over (-1: there is no limit) or the worker has
-// closed the control pipe, where that is looked at.
+// How the command ended. Nothing when the time is up (-1: there is no limit), or when the worker
+// has closed the control pipe, if that is watched.
 std::optional<int> wait_for(pid_t command, int control, int limit_ms) {
   const Fd ended{static_cast<int>(::syscall(SYS_pidfd_open, command, 0))};
   std::array<pollfd, 2> fds{pollfd{ended.get(), POLLIN, 0}, pollfd{control, POLLIN, 0}};
@@ -322,7 +322,7 @@ int hold_local() {
   ::close(failure[1]);
   int error_number = 0;
   const bool has_failed = ::read(failure[0], &error_number, sizeof error_number) > 0;
-  // The command's own ends: its readers wait until the last of the tree has closed them.
+  // The command's own ends: its readers wait until the whole tree has closed them.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
   std::optional<int> status = wait_for(command, control_fd, -1);
   if (!status) {

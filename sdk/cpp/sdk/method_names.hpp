@@ -6,8 +6,8 @@
 
 namespace berth::sdk {
 
-// Every question that the protocol knows. One of these without a hook is "not implemented", any
-// other one is "unknown".
+// Every method of the protocol. One of these without a hook is "not implemented", any other one is
+// "unknown".
 inline constexpr std::array method_names{
     std::string_view{"initialize"},
     std::string_view{"validateConfig"},

@@ -5,11 +5,11 @@
 
 #include <string>
 
-// What the main of every worker does.
+// The main function of every worker.
 namespace berth::sdk {
 
 bool asks_for_manifest(int argc, char** argv);
-// "./NAME": the program as its manifest names it.
+// "./NAME": the program's path for its manifest.
 std::string worker_path(int argc, char** argv);
 int print_manifest(const bj::object& manifest);
 
@@ -17,11 +17,11 @@ struct HostPipes {
   Fd in;
   Fd out;
 };
-// Takes stdin and stdout for the protocol. What a library prints to stdout goes to stderr from now
-// on, and reads of stdin find nothing, so that neither can spoil a message.
+// Takes stdin and stdout for the protocol. From now on, a library's output to stdout goes to
+// stderr, and reads of stdin find nothing, so that neither can corrupt a message.
 HostPipes take_host_pipes();
 
-// The folder that the program is in, where it finds what came with it.
+// The program's folder, which contains the files that came with it.
 std::string program_folder();
 
 }  // namespace berth::sdk

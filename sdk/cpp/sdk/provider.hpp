@@ -12,7 +12,7 @@
 
 #include <utility>
 
-// A provider is a class with a Config, an about() and the hooks that it has, each a plain member
+// A provider is a class with a Config, an about() and its hooks, each a plain member
 // function that may block and returns a Result:
 //
 //   struct Config { std::string image = "debian"; };
@@ -27,7 +27,7 @@
 //   };
 //   int main(int argc, char** argv) { return sdk::serve<Mine>(argc, argv); }
 //
-// Hooks run on several threads at a time. The names of all of them are in methods_of() below.
+// Hooks run on several threads at a time. methods_of() below lists all their names.
 namespace berth::sdk {
 
 namespace provider_detail {
@@ -55,7 +55,7 @@ inline Result<bj::object> config_in(const bj::value& params) {
   return config->get_object();
 }
 
-// The provider's own reader where it has one, else the one of its struct.
+// The provider's own reader if it has one, else that of its struct.
 template <class P>
 Result<typename P::Config> config_from(const bj::object& given) {
   if constexpr (requires { &P::read_config; }) {
@@ -92,7 +92,7 @@ Answer validate(P& provider, const bj::value& params) {
   return answer;
 }
 
-// A hook of an environment: given the config beside the request.
+// An environment hook: gets the config beside the request.
 template <class P, class Request, class Hook>
 Method environment_method(std::string name, P& provider, Hook hook) {
   const auto answer = [&provider, hook](Call& call, const bj::value& params) -> Answer {
@@ -117,8 +117,8 @@ Method plain_method(std::string name, P& provider, Hook hook) {
   return {.name = std::move(name), .answer = answer};
 }
 
-// A hook is found by its name alone, so that one with a wrong signature does not compile, instead
-// of being overlooked.
+// A hook is found by its name alone, so that one with a wrong signature fails to compile, instead
+// of being ignored.
 #define BERTH_SDK_ENVIRONMENT_HOOK(member, wire, Request)                                    \
   if constexpr (requires { &P::member; }) {                                                  \
     methods.push_back(environment_method<P, Request>(                                        \
@@ -141,7 +141,7 @@ std::vector<Method> methods_of(P& provider) {
                          return answer_from(Result<Health>{provider.health(call)});
                        }});
   }
-  // Without a check of its own there is nothing to wait for.
+  // Without its own check there is nothing to wait for.
   constexpr bool checks = requires { &P::validate_config; };
   methods.push_back({.name = "environmentValidateConfig",
                      .runs = checks ? Method::Runs::on_a_thread : Method::Runs::at_once,
@@ -195,9 +195,9 @@ bj::object manifest(std::string_view worker) {
                      worker);
 }
 
-// The whole program. `--manifest` prints manifest.json; without it the worker speaks with its host
-// over stdin and stdout until that ends it. The two optional hooks setup(Call&) and closing() frame
-// its life.
+// The whole program. `--manifest` prints manifest.json; without it the worker talks to its host
+// over stdin and stdout until the host ends it. The two optional hooks setup(Call&) and closing()
+// run at its start and its end.
 template <class P>
 int serve(int argc, char** argv) {
   if (is_holder(argc, argv)) return hold_local();

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-// What a host asks a provider, and what the provider answers, as C++ values. A request is decoded
-// before its hook is called, with unknown keys ignored; a field that the host left out is an empty
-// optional. In an answer an empty optional is left out, unless the protocol wants it as null.
+// A host's requests to a provider, and the provider's responses, as C++ values. A request is
+// decoded before its hook is called, with unknown keys ignored; a field that the host omitted is an
+// empty optional. In a response an empty optional is omitted, unless the protocol requires null.
 namespace berth::sdk {
 
-// What every request about an environment begins with.
+// The common fields of every environment request.
 struct Where {
   std::string driver_key;
   std::string company_id;
@@ -25,7 +25,8 @@ struct Where {
 BOOST_DESCRIBE_STRUCT(Where, (), (driver_key, company_id, environment_id, issue_id))
 
 struct Lease {
-  std::optional<std::string> provider_lease_id = {};  // none from a resume: the sandbox is gone
+  std::optional<std::string> provider_lease_id = {};  // empty from a resume: the sandbox no longer
+                                                      // exists
   std::optional<bj::object> metadata = {};
   std::optional<std::string> expires_at = {};  // ISO 8601
 };
@@ -50,7 +51,7 @@ struct Probed {
 };
 BOOST_DESCRIBE_STRUCT(Probed, (), (ok, summary, diagnostics, metadata))
 
-// What a provider has to say about a config that fits its schema.
+// A provider's result for a config that fits its schema.
 struct Verdict {
   std::vector<std::string> errors = {};
   std::vector<std::string> warnings = {};
@@ -76,7 +77,7 @@ struct ResumeLease : Where {
 };
 BOOST_DESCRIBE_STRUCT(ResumeLease, (Where), (provider_lease_id, lease_metadata))
 
-// Release and destroy alike. Without an id there is nothing to do.
+// For release and destroy. Without an id there is nothing to do.
 struct EndLease : Where {
   std::optional<std::string> provider_lease_id;
   std::optional<bj::object> lease_metadata;
@@ -110,19 +111,19 @@ struct Execute : Where {
   std::optional<std::vector<std::string>> args;
   std::optional<std::string> cwd;
   std::optional<std::map<std::string, std::string>> env;
-  std::optional<std::string> stdin_;  // a macro has the plain name; on the wire it is `stdin`
+  std::optional<std::string> stdin_;  // stdin is a macro; on the wire it is `stdin`
   std::optional<double> timeout_ms;
   std::optional<bool> bypass_session;
 };
 BOOST_DESCRIBE_STRUCT(Execute, (Where),
                       (lease, command, args, cwd, env, stdin_, timeout_ms, bypass_session))
 
-// A command that ran, however it ended. One that could not start is an error of the hook.
+// A command that ran, however it ended. If it could not start, the hook returns an error.
 struct Executed {
-  std::optional<std::int64_t> exit_code = {};  // none after a signal or a time limit
+  std::optional<std::int64_t> exit_code = {};  // empty after a signal or a time limit
   std::optional<std::string> signal = {};
   bool timed_out = false;
-  std::string stdout_ = {};  // all of it, also what was sent live
+  std::string stdout_ = {};  // complete, including what was sent live
   std::string stderr_ = {};
   std::optional<bj::object> metadata = {};
 };
@@ -195,7 +196,7 @@ BOOST_DESCRIBE_STRUCT(GetSetup, (Where),
                       (provider_lease_id, setup_metadata, include_connection_payload,
                        connection_expires_in_minutes))
 
-// What anybody may see of a way into the sandbox.
+// The public part of an access to the sandbox.
 struct ConnectionSummary {
   std::string type;
   std::optional<std::string> username = {};
@@ -209,7 +210,7 @@ BOOST_DESCRIBE_STRUCT(ConnectionSummary, (),
                       (type, username, host_redacted, port_redacted, command_redacted, expires_at,
                        metadata))
 
-// The way in itself, for the one who set it up.
+// The access itself, for the user who set it up.
 struct ConnectionPayload {
   std::string type;
   std::optional<std::string> command = {};
@@ -246,7 +247,7 @@ BOOST_DESCRIBE_STRUCT(CaptureTemplate, (Where),
 
 struct Template {
   std::string template_ref;
-  std::string template_kind;  // snapshot, image, provider_template or another word
+  std::string template_kind;  // snapshot, image, provider_template or another kind
   std::optional<bj::object> metadata = {};
 };
 BOOST_DESCRIBE_STRUCT(Template, (), (template_ref, template_kind, metadata))
@@ -285,7 +286,7 @@ struct Health {
 };
 BOOST_DESCRIBE_STRUCT(Health, (), (status, message, details))
 
-// The login of an agent's own program inside a sandbox, on a terminal. What it says is text.
+// The login of an agent's own program inside a sandbox, on a terminal. Its output is text.
 struct OpenLogin {
   std::string host_route_id;
   std::string driver_key;
@@ -293,7 +294,7 @@ struct OpenLogin {
   std::string environment_id;
   std::string provider_lease_id;
   std::string login_command_key;  // claude or codex
-  std::string session_home;       // a folder for what the login writes
+  std::string session_home;       // a folder for the files that the login writes
 };
 BOOST_DESCRIBE_STRUCT(OpenLogin, (),
                       (host_route_id, driver_key, company_id, environment_id, provider_lease_id,
@@ -315,7 +316,7 @@ struct StopLogin {
 };
 BOOST_DESCRIBE_STRUCT(StopLogin, (), (worker_session_id))
 
-// Also of one that was never opened, or whose opening was not answered in time.
+// Also for a login that was never opened, or whose open call was not answered in time.
 struct CloseLogin {
   std::string host_route_id;
   std::optional<std::string> worker_session_id;
@@ -327,7 +328,7 @@ struct LoginClosed {
 };
 BOOST_DESCRIBE_STRUCT(LoginClosed, (), (host_route_id))
 
-// One command inside a sandbox whose bytes go both ways. Chunks are base64.
+// One command inside a sandbox with bytes in both directions. Chunks are base64.
 struct OpenChannel {
   std::string host_route_id;
   std::string driver_key;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t read_bytes = std::size_t{64} << 10;
 
-// What the host said instead of a result, as an error of ours.
+// The host's error response as our own error.
 Error error_of(const bj::value& refused) {
   Error error{.code = Errc::plugin_call_failed, .message = "the host refused it"};
   const bj::object* object = refused.if_object();
@@ -33,7 +33,7 @@ std::string line_of(const bj::object& message) {
   const std::string text = bj::serialize(message);
   std::string line;
   std::size_t copied = 0;
-  // Both are E2 80 and one more byte in UTF-8, and occur inside of strings only.
+  // Both are E2 80 and one more byte in UTF-8, and occur only inside strings.
   for (std::size_t at = text.find("\xE2\x80"); at != std::string::npos && at + 2 < text.size();
        at = text.find("\xE2\x80", at + 2)) {
     if (text[at + 2] != '\xA8' && text[at + 2] != '\xA9') continue;
@@ -79,7 +79,7 @@ void HostLink::send(const bj::object& message) {
   for (std::size_t at = 0; at < line.size();) {
     const ssize_t wrote = ::write(out_.get(), line.data() + at, line.size() - at);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return;  // the host is gone: the reader notices the same
+    if (wrote < 0) return;  // the host has ended: the reader notices that too
     at += static_cast<std::size_t>(wrote);
   }
 }

@@ -13,13 +13,13 @@
 #include <string>
 #include <string_view>
 
-// The two pipes between a worker and its host: JSON-RPC 2.0, one object a line.
+// The two pipes between a worker and its host: JSON-RPC 2.0, one object per line.
 namespace berth::sdk {
 
 namespace limits {
 
 inline constexpr std::size_t line_bytes = std::size_t{128} << 20;
-inline constexpr std::size_t asked = 1024;  // questions to the host that wait at a time
+inline constexpr std::size_t asked = 1024;  // unanswered requests to the host
 inline constexpr std::chrono::milliseconds ask_limit{30'000};
 
 }  // namespace limits
@@ -36,20 +36,19 @@ inline constexpr int not_implemented = -32004;
 
 }  // namespace rpc
 
-// The line of a message. U+2028 and U+2029 are escaped, because some readers take them for the end
-// of a line.
+// The line of a message. U+2028 and U+2029 are escaped, because some readers end a line there.
 std::string line_of(const bj::object& message);
 
-// Cuts what the host sends into lines. Blocks; one thread.
+// Splits the host's data into lines. Blocks; one thread.
 class LineReader {
  public:
   explicit LineReader(int fd) : fd_(fd) {}
 
   struct Line {
     std::string text;
-    bool is_too_long = false;  // and was passed over
+    bool is_too_long = false;  // and was skipped
   };
-  // Nothing at the end of the input. A line without an end is none.
+  // Nothing at the end of the input. An incomplete last line is dropped.
   std::optional<Line> next();
 
  private:
@@ -58,7 +57,7 @@ class LineReader {
   std::size_t scanned_ = 0;
 };
 
-// What a worker says to its host. Any thread.
+// Sends a worker's messages to its host. Any thread.
 class HostLink {
  public:
   explicit HostLink(Fd out) : out_(std::move(out)) {}
@@ -67,12 +66,12 @@ class HostLink {
   void answer(const bj::value& id, bj::value result);
   void refuse(const bj::value& id, int code, std::string_view message, bj::object facts = {});
 
-  // Asks the host and waits. `invocation` is the host's name for the call on whose behalf it is
-  // asked; empty: none.
+  // Sends a request to the host and waits. `invocation` is the host's id for the call on whose
+  // behalf it is sent; empty: none.
   Result<bj::value> ask(std::string_view method, bj::value params, const std::string& invocation,
                         std::chrono::milliseconds limit);
   void notify(std::string_view method, bj::value params, const std::string& invocation);
-  // An answer of the host. One that nobody waits for any more is dropped.
+  // Handles the host's response. One without a waiting caller is dropped.
   void answered(bj::object message);
 
  private:

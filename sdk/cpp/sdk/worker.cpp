@@ -56,7 +56,7 @@ void Worker::work() {
   }
 }
 
-// A call that no thread had time for; or nothing, and the caller is the one who reads.
+// A call that had no free thread; or nothing, and the caller becomes the reader.
 std::optional<Worker::Request> Worker::wait_for_turn() {
   std::unique_lock lock{turn_lock_};
   ++idle_;
@@ -71,7 +71,7 @@ std::optional<Worker::Request> Worker::wait_for_turn() {
   return request;
 }
 
-// The next call that may wait. What cannot is answered meanwhile, because that is quicker.
+// The next call that needs a thread. Others are answered at once, because that is quicker.
 Worker::Request Worker::read_call() {
   while (const auto line = lines_.next()) {
     if (line->is_too_long) {
@@ -86,8 +86,8 @@ Worker::Request Worker::read_call() {
   end();
 }
 
-// True when another thread reads from now on, and the caller is free for the request. Where none
-// can, the request waits for a thread, and the caller goes on reading.
+// True when another thread has taken over reading, and the caller is free for the request. If none
+// can, the request waits for a thread, and the caller continues reading.
 bool Worker::leaves_reading(Request& request) {
   std::unique_lock lock{turn_lock_};
   if (idle_ > 0 || threads_.size() < threads_max) {
@@ -107,7 +107,7 @@ bool Worker::leaves_reading(Request& request) {
   return false;
 }
 
-// Once: a host that asks for the end may close its pipe at the same moment.
+// Only once: a host that requests the shutdown may close its pipe at the same moment.
 void Worker::close() {
   if (!is_closing_.exchange(true) && hooks_.closing) hooks_.closing();
 }
@@ -128,7 +128,9 @@ std::optional<Worker::Request> Worker::take(std::string_view line) {
 
 std::optional<Worker::Request> Worker::take_request(bj::object& message) {
   const bj::value* id = message.if_contains("id");
-  if (id == nullptr || id->is_null()) return std::nullopt;  // a remark: none concerns a provider
+  if (id == nullptr || id->is_null())
+    return std::nullopt;  // a notification: none concerns a
+                          // provider
   Request request{.id = *id,
                   .method = text_at(message, "method"),
                   .params = message.contains("params") ? std::move(message["params"]) : nullptr,
@@ -189,7 +191,7 @@ Answer Worker::initialize(Call& call) {
   return bj::object{{"ok", true}, {"supportedMethods", std::move(supported)}};
 }
 
-// Threads inside of hooks cannot be made to return, so nothing waits for them.
+// Threads inside hooks cannot be made to return, so nothing waits for them.
 void Worker::end() {
   ::_exit(0);
 }

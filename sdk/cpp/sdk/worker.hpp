@@ -15,8 +15,7 @@
 
 namespace berth::sdk {
 
-// Why a hook was not even called, or what it returned, with the number that the protocol has for
-// it.
+// Why a hook was not called, or the error it returned, with the protocol's code.
 struct Refusal {
   int code = rpc::worker_error;
   Error error;
@@ -25,30 +24,30 @@ using Answer = std::expected<bj::value, Refusal>;
 
 struct Method {
   std::string name;
-  // What may wait gets a thread; what cannot is answered by the reader itself, which is quicker.
+  // A call that may block gets a thread; the reader answers any other itself, which is quicker.
   enum class Runs { at_once, on_a_thread } runs = Runs::on_a_thread;
   std::function<Answer(Call&, const bj::value& params)> answer;
 };
 
-// The main loop of a worker. Whichever thread reads a call answers it as well, once another has
-// taken over the reading: so a long command holds up nobody, and a short one is not handed from
-// thread to thread. Threads are made when they are needed and kept.
+// The main loop of a worker. The thread that reads a call also answers it, once another thread has
+// taken over reading. So a long command does not block other calls, and a short one is not handed
+// from thread to thread. Threads are created when needed and kept.
 class Worker {
  public:
   static constexpr std::size_t threads_max = 256;
-  static constexpr std::size_t waiting_max = 4096;  // calls beyond the threads; more are refused
+  static constexpr std::size_t waiting_max = 4096;  // calls without a thread; more are refused
 
   struct Hooks {
     std::vector<Method> methods;           // in the order in which `initialize` lists them
     std::function<Result<>(Call&)> setup;  // before `initialize` is answered
-    std::function<void()> closing;         // the host has asked for the end, or is gone
+    std::function<void()> closing;         // the host requests the shutdown, or has ended
   };
   // `in` and `out` are the pipes to the host.
   Worker(Hooks hooks, Fd in, Fd out);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Serves until the host ends it. Then the process ends, whatever its hooks still do.
+  // Serves until the host ends it. Then the process ends, even if hooks are still running.
   [[noreturn]] void run();
 
  private:
@@ -73,15 +72,15 @@ class Worker {
 
   Hooks hooks_;
   Fd in_;
-  LineReader lines_;  // of the thread that reads
+  LineReader lines_;  // used by the reading thread
   HostLink host_;
   std::atomic<bool> is_initialized_ = false;
   std::atomic<bool> is_closing_ = false;
-  std::mutex turn_lock_;  // of all below
+  std::mutex turn_lock_;  // guards everything below
   std::condition_variable turn_;
-  bool is_read_ = false;         // some thread reads
-  std::size_t idle_ = 0;         // threads that wait for their turn
-  std::deque<Request> waiting_;  // calls for which there was no thread
+  bool is_read_ = false;         // a thread is reading
+  std::size_t idle_ = 0;         // waiting threads
+  std::deque<Request> waiting_;  // calls without a thread
   std::vector<std::thread> threads_;
 };
 
