@@ -30,7 +30,7 @@ sdk::ConnectionPayload payload() {
   return {.type = "ssh", .command = "ssh fake@[placeholder]", .token = "[placeholder]"};
 }
 
-// What a template is named after: the setup session, or the run whose sandbox it was.
+// The name of a template: that of its setup session, or of the run whose sandbox it was.
 std::string source_of(std::string_view lease_id) {
   if (lease_id.starts_with(setup_scheme)) {
     return std::string{lease_id.substr(lease_id.rfind('/') + 1)};
@@ -46,7 +46,7 @@ std::vector<std::string> argv_of(const sdk::Execute& request) {
   return argv;
 }
 
-// Every variable that was given, and a PATH where none was.
+// Every given variable, and a PATH if none was given.
 std::vector<std::string> environment_of(const sdk::Execute& request) {
   std::map<std::string, std::string> variables =
       request.env.value_or(std::map<std::string, std::string>{});
@@ -62,7 +62,7 @@ std::string command_line_of(const sdk::Execute& request) {
   return line;
 }
 
-// Where the command starts: where the caller says, or in the sandbox's workspace.
+// Where the command starts: the caller's folder, or the sandbox's workspace.
 std::string cwd_of(const sdk::Execute& request) {
   if (request.cwd && !request.cwd->empty()) return *request.cwd;
   return text_at(request.lease.metadata, "remoteCwd").value_or("/");
@@ -132,8 +132,8 @@ Result<sdk::Lease> Fake::lease_of(const Config& config, const std::string& id) {
                              {"resumedLease", made == SandboxFolder::Made::was_there}}};
 }
 
-// The id is a function of what was asked for: a host that has lost the answer asks again, and gets
-// the same sandbox instead of a second one.
+// The id is derived from the request: a host that has lost the response retries, and gets the same
+// sandbox instead of a second one.
 Result<sdk::Lease> Fake::acquire_lease(sdk::Call& /*call*/, const Config& config,
                                        const sdk::AcquireLease& request) {
   const std::string path =

@@ -12,9 +12,9 @@
 #include <mutex>
 #include <string>
 
-// `fake-plugin`: a provider whose sandboxes are folders of this machine and whose commands really
-// run there. It isolates nothing. It exists so that everything around a provider can be tried with
-// a real one, on any machine, without an account anywhere.
+// `fake-plugin`: a provider whose sandboxes are folders on this machine and whose commands really
+// run there. It does not isolate anything. It exists so that everything around a provider can be
+// tested with a real one, on any machine, without an account.
 namespace berth::fake {
 
 inline constexpr std::string_view provider_key = "fake-plugin";
@@ -28,14 +28,14 @@ struct Config {
 };
 BOOST_DESCRIBE_STRUCT(Config, (), (image, timeout_ms, reuse_lease))
 
-// What a sandbox is on disk can be told from the id of its lease alone, so that a worker that was
-// killed finds everything again. Only setup sessions, which hold nothing, live in memory.
+// A sandbox's files are found from its lease id alone, so that a worker that was killed finds
+// everything again. Only setup sessions, which hold nothing, live in memory.
 class Fake {
  public:
   using Config = fake::Config;
 
   static sdk::About about();
-  // Tolerant: what is no value of its type is the default.
+  // Tolerant: a value of the wrong type is replaced by the default.
   static Result<Config> read_config(const bj::object& given);
 
   Result<sdk::Probed> probe(sdk::Call& call, const Config& config, const sdk::Probe& request);

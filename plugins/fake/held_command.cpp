@@ -25,7 +25,7 @@ constexpr auto renew_every = 10s;
 constexpr auto lapse_after = 30s;
 constexpr std::string_view exec_id = "command";
 
-// A folder for the state of one keeper, which goes with it.
+// A folder for one keeper's state, removed with it.
 class KeeperFolder {
  public:
   static Result<KeeperFolder> make(const std::string& keepers_folder) {
@@ -41,7 +41,7 @@ class KeeperFolder {
   KeeperFolder& operator=(KeeperFolder&&) = delete;
   KeeperFolder(const KeeperFolder&) = delete;
   KeeperFolder& operator=(const KeeperFolder&) = delete;
-  // What stays behind is removed with the sandbox.
+  // What could not be removed is removed with the sandbox.
   ~KeeperFolder() {
     if (!path_.empty()) (void)remove_tree(path_);
   }
@@ -52,7 +52,7 @@ class KeeperFolder {
   std::string path_;
 };
 
-// Renews the keeper while its command runs, on a connection beside the one that brings the output.
+// Renews the keeper while its command runs, on another connection than the output.
 class Renewal {
  public:
   explicit Renewal(std::string folder) : folder_(std::move(folder)) {}
@@ -63,7 +63,7 @@ class Renewal {
     next_ = now + renew_every;
     if (!client_) {
       auto socket = keeper::connect_keeper(folder_);
-      if (!socket) return;  // it has ended: the other connection says how
+      if (!socket) return;  // it has ended: the other connection reports how
       client_.emplace(*std::move(socket));
     }
     (void)client_->renew(lapse_after);
@@ -75,7 +75,7 @@ class Renewal {
   std::optional<keeper::KeeperClient> client_;
 };
 
-// A record of the output file carries its stream in its header; pieces arrive as the file has them.
+// An output record has its stream in its header; pieces arrive as the file has them.
 class Records {
  public:
   explicit Records(sdk::LiveOutput& output) : output_(output) {}
@@ -103,7 +103,8 @@ class Records {
   std::string pending_;
 };
 
-// Follows the output to the end, however long that takes: silence is only the time to renew.
+// Follows the output to the end, however long that takes: a silent period is only the time to
+// renew.
 Result<keeper::Ended> follow(keeper::KeeperClient& client, const std::string& folder,
                              sdk::LiveOutput& output) {
   Renewal renewal{folder};
@@ -120,8 +121,8 @@ Result<keeper::Ended> follow(keeper::KeeperClient& client, const std::string& fo
   }
 }
 
-// Hands over input that is too large for the request, as fast as the command reads, on a thread and
-// a connection of its own. It ends with the input or with the command.
+// Sends input that is too large for the request, as fast as the command reads, on its own thread
+// and connection. It ends with the input or with the command.
 class Feeder {
  public:
   Feeder(const std::string& folder, const std::optional<std::string>& input) {

@@ -14,20 +14,20 @@ namespace berth::fake {
 
 struct HeldCommand {
   std::vector<std::string> argv;
-  std::vector<std::string> environment;  // NAME=value, all of it
+  std::vector<std::string> environment;  // NAME=value, complete
   std::string cwd;
   std::optional<std::string> stdin_bytes = {};
   double timeout_ms = 0;            // 0: none
-  std::string keepers_folder = {};  // empty: the command belongs to no sandbox
+  std::string keepers_folder = {};  // empty: the command does not belong to a sandbox
 };
 
-// Commands, each under a keeper of its own. A keeper that is not renewed ends its tree, so that a
-// worker that was killed leaves none behind for longer than half a minute.
+// Commands, each under its own keeper. A keeper that is not renewed ends its tree, so that a killed
+// worker leaves none behind for longer than half a minute.
 class HeldCommands {
  public:
-  // Waits for the end, and sends output on its way. One that cannot start is an error.
+  // Waits for the end, and sends output as it arrives. Fails if the command cannot start.
   Result<sdk::Executed> run(const HeldCommand& command, sdk::Call& call);
-  // Ends all that run.
+  // Ends all running commands.
   void stop_all();
 
  private:
@@ -38,7 +38,7 @@ class HeldCommands {
   std::set<std::string> folders_;  // of keepers that hold a command
 };
 
-// Ends the keepers that have their state in folders below this one.
+// Ends the keepers whose state is in folders below this one.
 Result<> stop_keepers(const std::string& keepers_folder);
 
 }  // namespace berth::fake

@@ -4,7 +4,7 @@
 #include <csignal>
 
 int main(int argc, char** argv) {
-  // Keepers are children that nobody waits for.
+  // Keepers are children that this process does not wait for.
   std::signal(SIGCHLD, SIG_IGN);
   return berth::sdk::serve<berth::fake::Fake>(argc, argv);
 }

@@ -29,7 +29,7 @@ Result<SandboxFolder> SandboxFolder::of_lease(const std::string& lease_id) {
                 "lease " + lease_id.substr(0, 64) + "...: its id is too long",
                 "use run and environment ids that are UUIDs");
   }
-  // TMPDIR where it is set: the box of a worker without namespaces has no other temporary folder.
+  // TMPDIR if it is set: a worker's box without namespaces has no other temporary folder.
   std::error_code error;
   const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
   return SandboxFolder{(error ? "/tmp" : temporary.string()) + "/" + name};
@@ -48,7 +48,7 @@ bool SandboxFolder::is_there() const {
 Result<SandboxFolder::Made> SandboxFolder::make() const {
   const bool made = ::mkdir(path_.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) return io_failure("mkdir", path_, errno);
-  // Anybody may make names in /tmp: what is there already counts only when it is ours.
+  // Any user may create names in /tmp: an existing folder counts only if it is ours.
   if (!is_ours()) {
     return fail(Errc::lease_acquire_failed, path_ + ": belongs to another user", "remove it");
   }

@@ -6,7 +6,7 @@
 
 namespace berth::fake {
 
-// The folder that is a sandbox. Its name is a function of the lease's id.
+// The folder of a sandbox. Its name is derived from the lease id.
 class SandboxFolder {
  public:
   enum class Made { now, was_there };
@@ -14,15 +14,15 @@ class SandboxFolder {
   static Result<SandboxFolder> of_lease(const std::string& lease_id);
 
   const std::string& path() const { return path_; }
-  // Made by whoever is the first to need it.
+  // Created by the first caller that needs it.
   std::string workspace() const { return path_ + "/workspace"; }
-  // Where keepers of commands have their state, each in a folder of its own.
+  // Where commands' keepers have their state, each in its own folder.
   std::string keepers() const { return path_ + "/keepers"; }
 
   bool is_there() const;
-  // Refused when somebody else has made a file of that name.
+  // Fails if another user has created a file with that name.
   Result<Made> make() const;
-  // Ends all that runs in it, then removes it. Nothing there is fine.
+  // Ends everything that runs in it, then removes it. Succeeds if it does not exist.
   Result<> remove() const;
 
  private:
