@@ -1,5 +1,5 @@
-// bare_beast BODY: answers every request with BODY. The least that Beast on coroutines can do, and
-// the yardstick for our server: one thread, keep-alive, no routes, no limits.
+// bare_beast BODY: answers every request with BODY. The minimum that Beast on coroutines can do,
+// and the baseline for our server: one thread, keep-alive, no routes, no limits.
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -34,7 +34,7 @@ asio::awaitable<void> serve(tcp::socket socket, const std::string& body) {
   }
 }
 
-// A client that goes away ends its session with an exception, which is how sessions end here.
+// A client that disconnects ends its session with an exception, which is normal here.
 void forget(const std::exception_ptr& /*thrown*/) {}
 
 asio::awaitable<void> accept(tcp::acceptor acceptor, const std::string& body) {

@@ -1,4 +1,4 @@
-// bare_pipe BYTES: MB/s of a command's output through a pipe to a reader that throws it away.
+// bare_pipe BYTES: MB/s of a command's output through a pipe to a reader that discards it.
 
 #include "bare_pipe.hpp"
 

@@ -14,12 +14,12 @@
 
 namespace bench {
 
-// A command for `sh -c` that writes so many bytes through `cat`.
+// A command for `sh -c` that writes this many bytes through `cat`.
 inline std::string output_script(std::uint64_t bytes) {
   return "head -c " + std::to_string(bytes) + " /dev/zero | cat";
 }
 
-// What that command gives a reader at the other end of a pipe who throws it away.
+// MB/s of that command's output to a reader that discards it.
 inline double bare_pipe_mb_s(std::uint64_t bytes) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();

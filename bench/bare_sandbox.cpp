@@ -1,8 +1,8 @@
-// bare_sandbox WAYS SECONDS: sandboxes a second that the kernel makes and ends, by WAYS threads of
-// one program that does nothing else: `true` as the child of a pid 1 that borrows the program's
-// memory, in namespaces and behind mounts like ours. Control groups, network and user namespaces
-// are made once. Nothing is limited, recorded, kept for another process or proven clean, so no
-// sandbox that is can be as fast; it is the floor, and no peer. Needs root.
+// bare_sandbox WAYS SECONDS: sandboxes per second that the kernel creates and ends, by WAYS threads
+// of one program that does nothing else. Each runs `true` as the child of a pid 1 that borrows the
+// program's memory, in namespaces and behind mounts like ours. Control groups, network and user
+// namespaces are created once. Nothing is limited, recorded, kept for another process or proven
+// clean, so no real sandbox can be as fast; it is the floor, not a competitor. Needs root.
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -52,7 +52,7 @@ std::string group_of(const char* controller, int slot) {
   return "/sys/fs/cgroup/" + std::string{controller} + "/berth-bare-" + std::to_string(slot);
 }
 
-// What may be used again, one for each thread.
+// What can be reused, one for each thread.
 struct Slot {
   int network = -1;
   int user = -1;
@@ -148,7 +148,7 @@ void take_identity() {
   must(::syscall(SYS_setresgid, user, user, user), "setresgid");
   must(::syscall(SYS_setresuid, user, user, user), "setresuid");
   must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
-  // As long as ours, and lets everything pass.
+  // As long as ours, and allows everything.
   std::array<sock_filter, 100> program{};
   program.fill(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0));
   program.back() = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

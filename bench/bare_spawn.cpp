@@ -1,5 +1,5 @@
-// bare_spawn COUNT PROGRAM ARGUMENT...: the time of COUNT posix_spawns of a program, each waited
-// for. Prints the median in microseconds.
+// bare_spawn COUNT PROGRAM ARGUMENT...: the time of COUNT posix_spawns of a program, including the
+// wait. Prints the median in microseconds.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto count = std::max<std::size_t>(1, std::strtoul(argv[1], nullptr, 10));
-  // What it says would be taken for the number.
+  // Its output would be mistaken for the number.
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);

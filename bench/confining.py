@@ -1,4 +1,4 @@
-"""What a sandbox costs: against posix_spawn, and against the tools that build the like."""
+"""What a sandbox costs, compared with posix_spawn and with similar tools."""
 
 import contextlib
 import json
@@ -20,8 +20,8 @@ LIVE_ROUNDS = 15
 STUBBORN, END_ROUNDS = 100, 20
 HEAP_MB, HEAP_ROUNDS = 1024, 10
 
-# The nearest that each tool offers to what our sandbox is: all namespaces, the host's /usr
-# read-only, private /tmp, /dev and /proc, no capabilities. None of them limits or filters anything.
+# The closest that each tool offers to our sandbox: all namespaces, the host's /usr read-only,
+# private /tmp, /dev and /proc, no capabilities. None of them limits or filters anything.
 BUBBLEWRAP = ["bwrap", "--unshare-all", "--new-session", "--die-with-parent", "--cap-drop", "ALL",
               "--clearenv", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
               "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
@@ -64,7 +64,7 @@ def make_bundle(folder):
 
 @contextlib.contextmanager
 def without_unified():
-    """A mount namespace where the hybrid hierarchy is not to be seen: crun 1.8 refuses it."""
+    """A mount namespace that hides the hybrid hierarchy, because crun 1.8 rejects it."""
     script = "umount /sys/fs/cgroup/unified && echo ready && exec sleep 3600"
     holder = subprocess.Popen(["unshare", "--mount", "sh", "-c", script], text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -87,12 +87,12 @@ def trial(command):
 
 
 def absolute(words):
-    """Starting by name would measure the search."""
+    """Starting by name would also measure the PATH search."""
     return [shutil.which(words[0]) or words[0], *words[1:]]
 
 
 def add_tool(tools, name, *candidates):
-    """The first of the command lines that runs; otherwise says why the line is left out."""
+    """Adds the first command line that runs; otherwise reports why the tool is left out."""
     why = "not installed"
     for words in candidates:
         if shutil.which(words[0]) is None or shutil.which(name) is None:
@@ -123,11 +123,10 @@ def other_tools(folder):
 
 
 def measure(mode, folder, first, second, tools=None):
-    """What the program says, as lists of numbers by name.
+    """The program's output, as lists of numbers by name.
 
-    What it leaves is removed at the very end: ext4 does not reuse the inode of a deleted file for a
-    minute, and whoever makes a file meanwhile searches past all of them.
-    """
+    Its files are removed at the very end: ext4 does not reuse the inode of a deleted file for a
+    minute, and each new file meanwhile searches past all of them."""
     lines = "".join("\t".join([name, *words]) + "\n" for name, words in (tools or {}).items())
     done = subprocess.run([lab.PROGRAMS / "sandbox_cost", mode, lab.KEEPER, folder / f"{mode}-{first}-{second}",
                            str(first), str(second)],
@@ -177,11 +176,11 @@ def crowd(report, folder, tools):
     ours, bubblewrap = rates["ours"][0], rates["bwrap"][0]
     text = f"{ours:.0f} sandboxes/s, ended too; bubblewrap {bubblewrap:.0f}/s"
     if os.geteuid() == 0:
-        # What the kernel alone takes, and nobody who keeps a sandbox can be faster than.
+        # The time of the kernel alone; no program that keeps a sandbox can be faster.
         floor = float(lab.output_of([lab.PROGRAMS / "bare_sandbox", WAYS, CROWD_S]))
         text += f", the kernel's part alone {floor:.0f}/s"
     if "unshare" in rates:
-        # A mark on the way: new namespaces, and the start of two programs.
+        # A reference point: new namespaces, and the start of two programs.
         text += f", unshare, which makes namespaces and nothing else, {rates['unshare'][0]:.0f}/s"
     report.line(f"sandbox, {WAYS} at once, times bwrap", ours / bubblewrap, text, at_least=3.0)
     for name, what in (("ready", "a burst in sandboxes of a pool"), ("held", "in held sandboxes")):
@@ -199,7 +198,8 @@ def live(report, folder):
     for count in counts:
         found = {name: values[0] for name, values in measure("live", folder, count,
                                                              LIVE_ROUNDS).items()}
-        # Available memory counts everything but wavers; the parts miss what nobody accounts for.
+        # Available memory counts everything but fluctuates; the sum of the parts misses unaccounted
+        # memory.
         each_kb = max(found["available-kb"], found["parts-kb"])
         report.line(f"sandbox, kB of each of {count} idle", each_kb,
                     f"available memory {found['available-kb']:.0f}, sum of parts "
@@ -229,7 +229,8 @@ def heap(report, folder):
 
 
 def sandbox(report):
-    """A command in a sandbox of our own, cold, ready and held; many; their memory and their end."""
+    """A command in our own sandbox: cold, ready and held; many sandboxes; their memory and their
+    end."""
     with lab.scratch() as folder, other_tools(folder) as tools:
         starts(report, folder, tools)
         idle_starts(report, folder, tools)

@@ -1,6 +1,7 @@
-// egress_cost: what the proxy of a sandbox costs, against going there directly, taken in turns.
-// Prints three pairs, through the proxy and direct: microseconds of a small GET on a connection of
-// its own; the same through a tunnel that is made for it; MB/s of one long answer through a tunnel.
+// egress_cost: what a sandbox's proxy costs, compared with a direct connection, measured
+// alternately. Prints three pairs, through the proxy and direct: microseconds of a small GET on its
+// own connection; the same through a tunnel that is opened for it; MB/s of one long response
+// through a tunnel.
 
 #include "base/async/task_group.hpp"
 #include "egress/proxy.hpp"
@@ -100,7 +101,7 @@ std::size_t drop_all(int fd) {
   return size;
 }
 
-// "GET /long" gets a long answer, everything else a short one.
+// "GET /long" gets a long response, everything else a short one.
 void serve(int listener) {
   const std::string block(256UL * 1024, 'x');
   while (true) {
@@ -137,7 +138,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Who goes to the site: directly, as a client of the proxy, or through a tunnel.
+// How to reach the site: directly, as a client of the proxy, or through a tunnel.
 class Visitor {
  public:
   enum class Way { direct, proxy, tunnel };

@@ -1,7 +1,6 @@
 // http_load PORT PATH BODY CONNECTIONS SECONDS: posts BODY to PATH over keep-alive connections,
-// each waiting for its answer before it sends again. '@' in BODY becomes a name that is never
-// repeated. Prints the requests that were answered 201, per second, and the median time of one in
-// microseconds.
+// each waiting for its response before it sends again. '@' in BODY becomes a unique name. Prints
+// the 201 responses per second, and the median time of a request in microseconds.
 
 #include "loopback_client.hpp"
 

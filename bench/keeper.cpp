@@ -1,7 +1,8 @@
-// keeper PROGRAM FOLDER: what holding a command costs, against doing it bare, taken in turns.
-// Prints four pairs, ours and bare: microseconds of `true` in a held keeper and by posix_spawn and
-// wait; of `true` in a new keeper, and bare again; MB/s of output through a keeper into its file,
-// and through a pipe from `cat`; kilobytes resident of a keeper at rest, and bytes of the program.
+// keeper PROGRAM FOLDER: what holding a command costs, compared with a bare one, measured
+// alternately. Prints four pairs, ours and bare: microseconds of `true` in a held keeper and by
+// posix_spawn and wait; of `true` in a new keeper, and bare again; MB/s of output through a keeper
+// into its file, and through a pipe from `cat`; resident kilobytes of an idle keeper, and bytes of
+// the program.
 
 #include "bare_pipe.hpp"
 #include "base/files.hpp"
@@ -107,7 +108,7 @@ int main(int argc, char** argv) {
   const std::string program = argv[1];
   const std::string folder = argv[2];
   must(keeper::make_state_root(folder));
-  // As leases have: where a folder lies on the disk depends on its name, which is never used again.
+  // Like leases: a folder's place on the disk depends on its name, which is never reused.
   const std::string unique = std::to_string(keeper::wall_clock_us());
   const std::string held_folder = folder + "/held-" + unique;
   const std::string cold_folders = folder + "/cold-" + unique + "-";

@@ -1,4 +1,4 @@
-"""What every benchmark needs: programs to start and stop, and one line per number."""
+"""Shared by every benchmark: starting and stopping programs, and printing one line per number."""
 
 import contextlib
 import json
@@ -35,15 +35,15 @@ class Report:
 
 @contextlib.contextmanager
 def scratch():
-    """A folder in the file system of the build, which is that of the databases we measure."""
+    """A folder in the build's file system, which is also that of the measured databases."""
     with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="bench-") as folder:
         yield Path(folder)
 
 
 @contextlib.contextmanager
 def serving(command, env=None):
-    """A server whose first line says where it listens; yields (process, port)."""
-    # The log goes nowhere: a terminal or a disk would be measured with the server.
+    """A server whose first line gives its address; yields (process, port)."""
+    # The log is discarded: a terminal or a disk would be measured with the server.
     process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                env={**os.environ, **(env or {})})
@@ -73,7 +73,8 @@ def get(port, path):
 
 
 def first_company(port):
-    """Its id. What names no environment is measured on this machine itself, without a sandbox."""
+    """Returns its id. Runs without an environment are measured on this machine itself, without a
+    sandbox."""
     company = json.loads(get(port, "/api/companies"))[0]["id"]
     rows = json.loads(get(port, f"/api/companies/{company}/environments"))
     local = next(row["id"] for row in rows if row["name"] == "Local")
@@ -93,7 +94,7 @@ def output_of(command):
 
 
 def wait_for(path_of_port, port):
-    """The moment of the first answer, asked for again and again without a pause worth measuring."""
+    """The time of the first response, polled without a noticeable pause."""
     deadline = time.monotonic() + START_LIMIT_S
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError):

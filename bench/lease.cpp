@@ -1,7 +1,7 @@
 // lease_cost KEEPER PLUGIN FOLDER COUNT: acquires and releases COUNT leases, one after the other,
-// of a sandbox provider that is the plugin in the folder PLUGIN, as the server does it: every
-// intention and every fact is durable before the next step. Prints the median time of one in
-// microseconds, the bytes of its row, and the median of what the provider's part alone takes.
+// from the sandbox provider in the plugin folder PLUGIN. As in the server, every intention and
+// every fact is durable before the next step. Prints the median time of one in microseconds, the
+// size of its row in bytes, and the median time of the provider's part alone.
 
 #include "base/clock.hpp"
 #include "drivers/plugin.hpp"
@@ -84,7 +84,7 @@ struct Costs {
   std::size_t row_bytes = 0;
 };
 
-// The life of a lease that no run holds.
+// The lifetime of a lease without a run.
 Task<> live_once(engine::Engine& work, core::Environment environment, Random& random, Clock& clock,
                  Costs& costs) {
   const auto start = Steady::now();

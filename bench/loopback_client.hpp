@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-// An HTTP client that costs next to nothing beside the server that it measures. What it does not
-// expect ends the program: a benchmark has nothing to recover.
+// An HTTP client that costs almost nothing beside the server that it measures. Anything unexpected
+// ends the program: a benchmark has nothing to recover.
 namespace bench {
 
 [[noreturn]] inline void give_up(const std::string& why) {
@@ -23,10 +23,10 @@ namespace bench {
 
 struct Answer {
   unsigned status = 0;
-  std::string_view head = {};  // both until the next exchange
+  std::string_view head = {};  // both valid until the next exchange
   std::string_view body = {};
 
-  // The value of a header field, whose name is written as the server writes it.
+  // The value of a header field, whose name is spelled as the server writes it.
   std::string_view field(std::string_view name) const {
     const auto at = head.find(std::string{"\r\n"}.append(name).append(": "));
     if (at == std::string_view::npos) return {};

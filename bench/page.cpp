@@ -1,6 +1,6 @@
 // page SMALL_URL LARGE_URL ROWS: the time of one page of 50 environments, from a database with 100
-// rows and from one with ROWS, taken in turns. Fills the databases first. Prints both medians in
-// microseconds.
+// rows and from one with ROWS, measured alternately. Fills the databases first. Prints both medians
+// in microseconds.
 
 #include "store/companies.hpp"
 #include "store/places/environments.hpp"
@@ -55,7 +55,7 @@ core::Environment environment(Random& random, const core::CompanyId& company, in
                            .updated_at = at};
 }
 
-// One company with this many environments, in a database of its own.
+// One company with this many environments, in its own database.
 class Shelf {
  public:
   Shelf(const std::string& url, int rows)

@@ -1,13 +1,13 @@
-// plugin_cost KEEPER ECHO FOLDER: what talking to a plugin costs. Prints ten numbers:
-// microseconds of a call and of the same bytes to the same worker over bare pipes, taken in turns,
-// with both sides on one core; the same with each side on a core of its own (0 where there is but
-// one); how many of a thousand calls in flight were answered, and in how many milliseconds; MB/s of
-// live output from a worker through the host to a follower, and MB/s of the same through a bare
-// pipe; milliseconds from the start of a worker in its box to its first answer, and of one without
-// a box, taken in turns.
+// plugin_cost KEEPER ECHO FOLDER: what talking to a plugin costs. Prints ten numbers: microseconds
+// of a call and of the same bytes to the same worker over bare pipes, measured alternately, with
+// both sides on one core; the same with each side on its own core (0 if there is only one); how
+// many of a thousand calls in flight were answered, and in how many milliseconds; MB/s of live
+// output from a worker through the host to a follower, and MB/s of the same through a bare pipe;
+// milliseconds from a worker's start in its box to its first response, and of one without a box,
+// measured alternately.
 //
-// Cores are given out, because a round trip to a core that sleeps takes eight times as long as one
-// that stays on its core, and the kernel chooses anew for every process.
+// Cores are assigned, because a round trip to a sleeping core takes eight times as long as one on
+// the same core, and the kernel chooses anew for every process.
 
 #include "bare_pipe.hpp"
 #include "base/clock.hpp"
@@ -36,7 +36,7 @@ constexpr int rounds = 7;
 constexpr int calls_per_round = 5'000;
 constexpr int starts_per_kind = 21;
 constexpr int calls_at_once = 1'000;
-constexpr int megabytes = 100;  // of one command; more than 128 Mi are not listened to
+constexpr int megabytes = 100;  // of one command; more than 128 Mi are ignored
 
 [[noreturn]] void give_up(const std::string& why) {
   std::fprintf(stderr, "plugin_cost: %s\n", why.c_str());
@@ -93,7 +93,7 @@ Manifest manifest(const std::string& program) {
   return *std::move(read);
 }
 
-// One line out and one back, with blocking calls and nobody who looks into them.
+// One line out and one back, with blocking calls and without parsing.
 class BarePipes {
  public:
   explicit BarePipes(const Launching& way, const std::string& program) {
@@ -125,7 +125,7 @@ class BarePipes {
   Spawned worker_;
 };
 
-// From nothing to the first answer.
+// From nothing to the first response.
 double start_ms(const Launching& way, const std::string& program) {
   const auto start = std::chrono::steady_clock::now();
   BarePipes worker{way, program};
@@ -151,7 +151,7 @@ Starts starts(const Launching& bare, const std::string& program) {
   return {median(std::move(with)), median(std::move(without))};
 }
 
-// The cores that this program had at its start. Programs that it starts begin where it is then.
+// The cores that this program had at its start. Child processes inherit its core at the time.
 class Cores {
  public:
   Cores() {

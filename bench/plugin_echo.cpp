@@ -1,5 +1,5 @@
-// plugin_echo: a worker that does nothing but speak. Answers every request at once, and
-// environmentExecute with as many megabytes of live output as its first argument says.
+// plugin_echo: a minimal worker. Answers every request at once, and environmentExecute with as many
+// megabytes of live output as its first argument requests.
 
 #include <unistd.h>
 
@@ -20,7 +20,8 @@ void say(std::string_view text) {
   }
 }
 
-// The text that follows `key`, up to the first of `stop`. The host writes its lines always alike.
+// The text after `key`, up to the first of `stop`. The host always formats its lines in the same
+// way.
 std::string_view after(std::string_view line, std::string_view key, std::string_view stop) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return {};

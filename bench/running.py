@@ -48,7 +48,7 @@ def spawn_us(count, *command):
 
 
 def commits_in(log):
-    """How many transactions a write-ahead log of SQLite holds since it last began anew."""
+    """How many transactions a SQLite write-ahead log holds since its last restart."""
     data = log.read_bytes() if log.exists() else b""
     if len(data) < 32:
         return 0
@@ -56,7 +56,7 @@ def commits_in(log):
     salts = data[16:24]
     commits = 0
     for at in range(32, len(data) - 23, 24 + page_bytes):
-        # The last frame of a transaction tells the size of the database; the others have 0 there.
+        # The last frame of a transaction holds the database size; the others have 0 there.
         _, pages, frame_salts = struct.unpack_from(">II8s", data, at)
         if frame_salts != salts:
             break
@@ -65,9 +65,9 @@ def commits_in(log):
 
 
 def commits_of_a_run(home, port, company, body):
-    """Those between the request and the final state, each of them a flush to the disk."""
+    """The commits between the request and the final state, each of them a flush to the disk."""
     runs = 5
-    # SQLite begins its log anew after some thousand pages; a count across that is no count.
+    # SQLite restarts its log after some thousand pages; a count across that is wrong.
     for _ in range(10):
         before = commits_in(home / "berth.db-wal")
         finish_us(port, company, body, runs)
@@ -120,7 +120,7 @@ def echo(report):
 
 
 def read_log_mb_s(port, company, script):
-    """Output of a run by its log, read over HTTP while the command writes."""
+    """Output of a run from its log, read over HTTP while the command writes."""
     body = {"command": "/bin/sh", "args": ["-c", script]}
     said = lab.output_of([lab.PROGRAMS / "runs", "read", port, company, json.dumps(body)])
     size, to_last_byte_s, _ = said.split()
@@ -130,7 +130,7 @@ def read_log_mb_s(port, company, script):
 
 
 def berth_run_mb_s(port, script):
-    """Output of a run that somebody is attached to, from the start of the client to its end."""
+    """Output of a run with an attached client, from the client's start to its end."""
     command = [lab.BERTH, "run", "--", "/bin/sh", "-c", script]
     started = time.monotonic()
     subprocess.run(command, env={**os.environ, "BERTH_URL": f"http://127.0.0.1:{port}"},
@@ -153,7 +153,7 @@ def output(report):
         share = lab.median([a / b for a, b in zip(ours, bare)])
         text = (f"{lab.median(ours):.0f} MB/s over HTTP, {lab.median(bare):.0f} MB/s of cat "
                 f"through a pipe, 1 GB")
-        # Either bound will do: a machine may be slow, and its pipes may be fast.
+        # Either bound is enough: a machine may be slow, and its pipes may be fast.
         if share >= 0.5:
             report.line(f"{name}, share of a pipe", share, text, at_least=0.5)
         else:
@@ -174,7 +174,7 @@ def master_of(server):
 
 
 def ssh(report):
-    """A run over a connection that stands, against `ssh host true` over the same one."""
+    """A run over an open connection, against `ssh host true` over the same one."""
     with lab.scratch() as folder:
         host = sshd.Sshd(folder / "sshd").start()
         try:
@@ -199,7 +199,7 @@ def ssh(report):
 
 
 def copy_run(database, run, times):
-    """Copies everything that mentions a run, or its lease, under new ids."""
+    """Copies everything that refers to a run, or its lease, under new ids."""
     database.row_factory = sqlite3.Row
     lease, = database.execute("select lease_id from heartbeat_runs where id = ?", [run]).fetchone()
     copies = []
@@ -227,7 +227,7 @@ def copy_run(database, run, times):
 
 
 def remember_runs(home):
-    """Gives a home 10,000 runs and leases that are over: as its one run, with other ids."""
+    """Gives a home folder 10,000 finished runs and leases: copies of its one run, with other ids."""
     database = sqlite3.connect(home / "berth.db")
     with database:
         run, = database.execute("select id from heartbeat_runs").fetchone()
@@ -237,7 +237,7 @@ def remember_runs(home):
 
 
 def history(report):
-    """A run of `true` beside 10,000 old runs and leases against one in an empty home."""
+    """A run of `true` beside 10,000 old runs and leases against one in an empty home folder."""
     body = {"command": TRUE}
     with lab.scratch() as folder:
         with lab.berth(folder / "old") as (_, port):

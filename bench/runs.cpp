@@ -1,7 +1,7 @@
-// runs finish PORT COMPANY BODY COUNT: starts COUNT runs one after the other, and waits for each
-// until it is in a final state. Prints the median time of one in microseconds, from the request to
-// the answer that says so. The end of its lease is waited for outside that time, so that no run
-// works beside another.
+// runs finish PORT COMPANY BODY COUNT: starts COUNT runs one after the other, and waits until each
+// is in a final state. Prints the median time of one in microseconds, from the request to the
+// response with that state. The end of its lease is awaited outside that time, so that no two runs
+// overlap.
 //
 // runs echo PORT COMPANY BODY COUNT TEXT: starts COUNT runs one after the other, reads the log of
 // each when it is over, which must be the text and a new line, and waits until its lease is
@@ -32,7 +32,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The first text of that name; in a run, `id` and `status` are its own.
+// The first string with that name; in a run, `id` and `status` are its own.
 std::string_view text_of(std::string_view json, std::string_view name) {
   const std::string key = "\"" + std::string{name} + "\":\"";
   const auto at = json.find(key);
@@ -47,8 +47,8 @@ std::string start(bench::LoopbackClient& client, const Job& job) {
   return "/api/heartbeat-runs/" + std::string{text_of(answer.body, "id")};
 }
 
-// Until the run is over, or, with `release`, its lease too: told by the server, not asked for again
-// and again beside its work.
+// Waits until the run is over, or, with `release`, its lease too. The server notifies, so that no
+// polling disturbs its work.
 void wait_until(bench::LoopbackClient& client, const std::string& run, const char* moment) {
   const Answer answer = client.get(run + "?wait=60&until=" + moment);
   if (answer.status != 200) give_up("the run is gone: " + std::string{answer.body});

@@ -1,14 +1,13 @@
-// sandbox MODE KEEPER FOLDER ARGUMENT... < COMMANDS: what a sandbox costs, against bare programs
-// and other tools, taken in turns. COMMANDS are lines `name<TAB>word<TAB>word...`; "@" in a word
-// becomes a number that is used once. Prints lines `name value...`; times are microseconds, their
-// p50, p95 and least.
+// sandbox MODE KEEPER FOLDER ARGUMENT... < COMMANDS: what a sandbox costs, compared with bare
+// programs and other tools, measured alternately. COMMANDS are lines `name<TAB>word<TAB>word...`;
+// "@" in a word becomes a number that is used once. Prints lines `name value...`; times are
+// microseconds, their p50, p95 and least.
 //
 //   start KEEPER FOLDER ROUNDS IDLE_MS   p50 and p95 of each command, of posix_spawn, and of ours:
 //                                        to the exit of `true`, with the end of the sandbox, the
-//                                        first exec in one that is ready, the next in it
-//   crowd KEEPER FOLDER WAYS SECONDS     starts a second of each command and of ours; commands a
-//                                        second in sandboxes that are ready, and in one for each
-//                                        way
+//                                        first exec in a ready one, the next in it
+//   crowd KEEPER FOLDER WAYS SECONDS     starts per second of each command and of ours; commands
+//                                        per second in ready sandboxes, and in one per thread
 //   live KEEPER FOLDER COUNT ROUNDS      kilobytes of each idle sandbox, as available memory, slab,
 //                                        and the sum of the parts; p50 of a start and of an exec
 //                                        beside one and beside all
@@ -123,7 +122,7 @@ void spawn(const Command& command) {
 
 const Command bare_true{"posix_spawn", {"/bin/true"}};
 
-// Limits on everything, as a lease has them.
+// Limits on everything, like a lease.
 keeper::sandbox::Plan usual_plan() {
   keeper::sandbox::Plan plan;
   plan.limits = {.memory_bytes = 512ULL << 20, .pids = 256, .cpu_millis = 2000};
@@ -152,7 +151,7 @@ class Sandboxes {
       exec.leftovers = leftovers;
       check(must(client_.run(exec)));
     }
-    // All in one go, as whoever wants one command in a sandbox asks for it.
+    // All in one step, as for a single command in a sandbox.
     keeper::Confined confine_and_run_true() {
       const keeper::Exec exec = command_of("x" + std::to_string(++execs_), {"/bin/true"});
       const std::uint64_t confined = client_.send(keeper::Confine{.plan = usual_plan()});
@@ -205,7 +204,7 @@ class Sandboxes {
     const std::string folder = folder_ + "/" + fresh_number();
     return {folder, must(prefork_.start_keeper(folder))};
   }
-  // Less isolation costs less: the numbers are worth nothing without this.
+  // Less isolation costs less: the numbers are meaningless without this.
   void note(const keeper::Confined& confined) {
     for (const keeper::Missing& missing : confined.missing) {
       if (noted_.exchange(true)) return;
@@ -239,7 +238,7 @@ void time_start(Sandboxes& sandboxes, Times& times) {
   one->reap();
 }
 
-// Taking turns: whatever the machine does meanwhile, it does to all of them.
+// Alternates, so that machine load affects all of them equally.
 void compare_starts(Sandboxes& sandboxes, int rounds, std::chrono::milliseconds idle) {
   const std::vector<Command> commands = read_commands();
   Sandboxes::One held = sandboxes.start();
@@ -290,7 +289,7 @@ double starts_a_second(int ways, std::chrono::seconds length,
 
 using Ones = std::vector<std::vector<Sandboxes::One>>;
 
-// So many for each thread, as a pool has them.
+// As many for each thread as a pool has.
 Ones made_before(Sandboxes& sandboxes, int ways, int each) {
   Ones ones(static_cast<std::size_t>(ways));
   seconds_of(ways, [&](int way) {
@@ -308,8 +307,7 @@ void end_all(Ones& ones) {
   }
 }
 
-// One command in each; their ends are of the time after the burst, as the making was of that
-// before.
+// One command in each; creation before the burst and ending after it are not timed.
 double burst_a_second(Sandboxes& sandboxes, int ways) {
   constexpr int each = 40;
   Ones ready = made_before(sandboxes, ways, each);
@@ -331,7 +329,7 @@ double held_a_second(Sandboxes& sandboxes, int ways, std::chrono::seconds length
 void compare_crowds(Sandboxes& sandboxes, int ways, std::chrono::seconds length) {
   const std::vector<Command> commands = read_commands();
   const auto ours = [&](int) {
-    sandboxes.start_and_run_true().end();  // nobody waits for an exit
+    sandboxes.start_and_run_true().end();  // the exit is not awaited
   };
   Times rates;
   for (int round = 0; round < 3; ++round) {
@@ -355,11 +353,11 @@ double line_kb(const std::string& text, const std::string& key) {
 struct Memory {
   double available_kb = 0;
   double slab_kb = 0;
-  double kernel_kb = 0;  // slab, stacks, page tables, per-CPU areas and what lies in tmpfs
+  double kernel_kb = 0;  // slab, stacks, page tables, per-CPU areas and tmpfs contents
 };
 
-// Names and inodes that the kernel remembers because nothing has made it forget them are nobody's
-// cost. Without the right to that, they are counted.
+// Cached names and inodes that the kernel could drop are not a sandbox's cost. Without permission
+// to drop them, they are counted.
 void forget_what_can_be_read_again() {
   const Fd file{::open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC)};
   if (file && ::write(file.get(), "2", 1) != 1) give_up("the caches of the kernel stay");
@@ -419,7 +417,8 @@ void measure_live(Sandboxes& sandboxes, int count, int rounds) {
   std::vector<double> ends;
   for (Sandboxes::One& one : live) ends.push_back(microseconds([&] { one.end(); }));
   for (const Sandboxes::One& one : live) one.reap();
-  // Before and after: a machine that slows down meanwhile does not look like a cost of many.
+  // Before and after, so that a machine that slows down meanwhile does not look like the cost of
+  // many.
   time_beside(sandboxes, rounds, "-beside-one", times);
   times.print();
   std::printf("available-kb %.0f\nslab-kb %.0f\nparts-kb %.0f\nprocesses-kb %.0f\nend-idle %.1f\n",
@@ -429,7 +428,7 @@ void measure_live(Sandboxes& sandboxes, int count, int rounds) {
               percentile(ends, 0.5));
 }
 
-// Each has left its session and its parent, and ignores what can be ignored.
+// Each has left its session and its parent, and ignores every signal that can be ignored.
 std::string stubborn_script(int processes) {
   return "i=0; while [ $i -lt " + std::to_string(processes) +
          " ]; do (trap '' TERM HUP INT QUIT; setsid sleep 600 <&- >/dev/null 2>&1 &);"
