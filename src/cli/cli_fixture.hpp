@@ -48,7 +48,7 @@ class CliTest : public testing::Test {
   }
   std::string answer(const SeenRequest& request) {
     const std::size_t target = request.line.find(' ') + 1;
-    // A response may be for the first request to a list.
+    // A response may be keyed by the path and its first query parameter.
     const auto narrow =
         answers_.find(request.line.substr(0, request.line.find_first_of("& ", target)));
     if (narrow != answers_.end()) return narrow->second;

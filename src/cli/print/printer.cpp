@@ -95,7 +95,6 @@ std::string indented(const std::string& lines) {
   return out;
 }
 
-// The name of an object for a program.
 bool is_known(const bj::array& rows, const std::string& key) {
   return std::ranges::any_of(rows, [&](const bj::value& row) {
     const bj::value* value = find_below(row, key);
@@ -103,6 +102,7 @@ bool is_known(const bj::array& rows, const std::string& key) {
   });
 }
 
+// The name of an object for a program.
 std::string handle_of(const bj::value& row) {
   if (!row.is_object()) return plain(row);
   const bj::value* names = row.get_object().if_contains("names");
