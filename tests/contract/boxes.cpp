@@ -37,7 +37,7 @@ Task<Acquired> Boxes::acquire(const AcquireRequest& request) {
   const bool is_new = there.insert(id).second;
   note(resumes ? "resume" : "acquire", request.lease);
   verbs.back() = (resumes ? "resume " : "acquire ") + id;
-  // A box that is there has its processes, which are another lease's.
+  // An existing box has its processes, which belong to another lease.
   if (is_new || !has_one_box) BERTH_CO_DO(co_await processes_.acquire(request));
   if (const auto happens = std::exchange(meanwhile, nullptr)) BERTH_CO_DO(co_await happens());
   if (answers_to_lose > 0) {

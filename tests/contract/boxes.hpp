@@ -7,33 +7,33 @@
 
 namespace berth::engine {
 
-// Sandboxes for tests: each has an id of its own and is there until it is destroyed; what runs in
-// them are processes of this machine. Verbs can be made to fail.
+// Sandboxes for tests: each has its own id and exists until it is destroyed; their commands are
+// processes on this machine. Verbs can be made to fail.
 class Boxes final : public drivers::Driver {
  public:
   explicit Boxes(drivers::Driver& processes) : processes_(processes) {}
 
-  std::set<std::string> there;    // ids of those that are alive
-  std::set<std::string> refused;  // ids whose end is refused; "" refuses every one
+  std::set<std::string> there;    // ids of live boxes
+  std::set<std::string> refused;  // ids that cannot be destroyed; "" means all
   bool refuses_to_acquire = false;
-  // As a provider of a plugin: a box is known by the name that acquire answers, and by that alone.
+  // Like a plugin's provider: a box is known only by the name that acquire returned.
   bool finds_by_answer = false;
-  bool names_by_run = false;  // an acquire that is repeated gives the same box
-  // One box for all who ask for reuse in an environment, as providers of containers have it.
+  bool names_by_run = false;  // a repeated acquire returns the same box
+  // One box for all reuse requests in an environment, like container providers.
   bool names_by_environment = false;
-  bool has_one_box = false;  // which it gives to everybody, whatever is asked for
-  int answers_to_lose = 0;   // acquires that make a box, and of which nobody hears
-  // Happens once, when the next box is made and nobody has heard of it yet.
+  bool has_one_box = false;  // returned for every request
+  int answers_to_lose = 0;   // acquires that create a box and whose response is lost
+  // Runs once, when the next box is created and its response not yet sent.
   std::function<Task<>()> meanwhile;
   bool refuses_in_words = false;
   int captures_to_lose = 0;
   std::set<std::string> missing_images;  // that no config may name when it is saved
-  std::set<std::string> templates;       // references to what was captured and not deleted
-  std::set<std::string> frozen;          // ids of those that stand still
+  std::set<std::string> templates;       // references to captured templates that were not deleted
+  std::set<std::string> frozen;          // ids of frozen boxes
   bool refuses_to_capture = false;
   bool refuses_to_delete = false;
   std::optional<Time> expires_at;          // of the next lease
-  std::optional<std::string> signal_told;  // of every command, in place of its own
+  std::optional<std::string> signal_told;  // of every command, instead of its own
   std::vector<std::string> verbs;          // "acquire box-1", "resume box-1", "release box-1", ...
   std::vector<bj::object> configs;         // that acquire was given
   std::map<std::string, std::string> secrets;  // as the last verb had them

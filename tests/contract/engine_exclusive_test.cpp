@@ -49,8 +49,8 @@ TEST_P(Exclusive, ASecondRunHasASandboxOfItsOwnThatEndsWithIt) {
 }
 
 TEST_P(Exclusive, ALeaseThatIsAnsweredWithASandboxOfAnotherAsksForItsOwn) {
-  // The second acquire is under way before the answer to the first is recorded, so that only the
-  // store can tell that both were answered with the same sandbox.
+  // The second acquire starts before the response to the first is recorded, so that only the store
+  // can detect that both got the same sandbox.
   const core::Run one = put_run(*environment_, RunState::starting);
   const core::Run other = put_run(*environment_, RunState::starting);
   std::optional<LeaseLifecycle::Row> inner;

@@ -51,7 +51,7 @@ class LeaseRows : public WorkContract {
     EXPECT_EQ(at(lease, "driver"), bj::value(name_of(environment.driver)));
     EXPECT_EQ(at(lease, "executionWorkspaceMode"), bj::value(nullptr));
   }
-  // Once gives it back, again changes nothing.
+  // The first call releases it, the second changes nothing.
   void expect_released_once(const LeaseLifecycle::Row& active) {
     const LeaseLifecycle::Row settled = release(active);
     EXPECT_EQ(settled.value.status, LeaseState::released);
@@ -173,7 +173,7 @@ class Cleanup : public WorkContract {
     boxes_ = &server().use_boxes();
   }
 
-  // A lease whose box refuses to go; its run is over.
+  // A lease whose box cannot be destroyed; its run is over.
   LeaseLifecycle::Row stuck(const core::Environment& environment) {
     const LeaseLifecycle::Row row = acquire(environment, put_run(environment, RunState::succeeded));
     boxes_->refused.insert(*row.value.provider_lease_id);
@@ -285,7 +285,7 @@ TEST_P(Cleanup, ALeaseThatARunWorksWithIsNotTakenFromIt) {
 
 TEST_P(Cleanup, LeasesThatCannotEndDoNotHoldUpThoseThatCan) {
   const core::Environment environment = put_boxes();
-  constexpr int many = 45;  // more than one look takes
+  constexpr int many = 45;  // more than one pass handles
   for (int i = 0; i < many; ++i) stuck(environment);
   hand_.turn(1min);
   const LeaseLifecycle::Row last = stuck(environment);

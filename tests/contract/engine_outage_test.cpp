@@ -13,7 +13,7 @@ using core::RunState;
 
 class Trouble : public WorkContract {
  protected:
-  // Leaves a line in a file for every execution.
+  // Appends a line to a file for every execution.
   StartRun counted(const std::string& then = "") {
     return shell("echo $BERTH_RUN_ID >> " + ledger() + "; echo said" +
                  (then.empty() ? then : "; " + then));
@@ -25,7 +25,7 @@ class Trouble : public WorkContract {
     for (std::string line; std::getline(lines, line);) all.insert(line);
     return all;
   }
-  // Past the store that fails.
+  // Bypasses the failing store.
   core::Run row(const core::RunId& id) {
     auto found =
         read([&](store::Session& s) { return store::find_run(s, core::Reach::everything(), id); });
@@ -44,7 +44,7 @@ class Trouble : public WorkContract {
   }
 };
 
-// Carries runs out while each transaction in turn fails.
+// Carries out runs while each transaction in turn fails.
 class Outage : public Trouble {
  protected:
   void SetUp() override {
@@ -64,7 +64,7 @@ class Outage : public Trouble {
     fail_nth();
     bool was_reminded = false;
     const auto ends = [&] {
-      // Otherwise the dispatcher looks again by itself, but later than a test wants to wait.
+      // Otherwise the dispatcher polls by itself, but later than a test wants to wait.
       if (failing_->has_failed() && !was_reminded && row(id).status == RunState::queued) {
         was_reminded = true;
         server()->dispatcher.poke();
@@ -132,7 +132,7 @@ TEST_P(Outage, ARunThatAStepFailedForGoodEndsAndLeavesNothingHeld) {
     } else {
       EXPECT_EQ(run->error_code, "store_failed") << run->error.value_or("");
     }
-    // Whoever was to give the lease back failed; the sweeper comes after a while.
+    // The release of the lease failed; the sweeper handles it after a while.
     if (held() > 0) {
       hand_.turn(11min);
       sweep();
@@ -188,7 +188,7 @@ TEST_P(Together, WhoAsksTheWrongServerLearnsAtOnceWhichIsTheRightOne) {
   const RunView seen = reaches(id, RunState::running);
   ASSERT_TRUE(seen.server && seen.lease_id);
   EXPECT_EQ(seen.server->url, "http://worker:3100");
-  // Also while nothing was said: what comes, comes there.
+  // Also while there is no output yet: it will arrive there.
   const auto log = await(server()->runs.log(admin(), id, {}));
   EXPECT_FAILS(log, Errc::log_unavailable);
   EXPECT_TRUE(log.error().message.contains(there)) << log.error().message;
@@ -221,7 +221,8 @@ TEST_P(Together, AServerThatWasGivenUpChangesNothingMore) {
   std::ofstream{go} << "now";
   EXPECT_TRUE(run_until([&] { return !worker->dispatcher.has(id); }));
   EXPECT_EQ(row(id).status, RunState::running);
-  // The first server cannot reach what the other one holds, and says so when nothing can live on.
+  // The first server cannot reach what the other one holds, and reports it when nothing can
+  // survive.
   sweep();
   EXPECT_EQ(row(id).status, RunState::running);
   hand_.turn(6min);

@@ -3,7 +3,7 @@
 
 #include <set>
 
-// A worker that works for one company and names what belongs to another.
+// A worker that works for one company and names another company's objects.
 namespace berth::engine {
 namespace {
 
@@ -12,7 +12,7 @@ class PluginBorder : public PluginServicesContract {
   void SetUp() override {
     PluginServicesContract::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    // Both companies keep something, under names that the other can guess.
+    // Both companies store something, under names that the other can guess.
     for (const Tenant& who : {*acme_, *other_}) {
       for (const bj::object& scope : scopes_of(who)) {
         bj::object kept = scope;
@@ -50,7 +50,7 @@ class PluginBorder : public PluginServicesContract {
     return ask(acme_->id, method, params);
   }
 
-  // Each with what is the other company's; the second half has passed the gate with Acme's id.
+  // Each with the other company's objects; the second half has passed the gate with Acme's id.
   std::vector<bj::object> scoped_attempts() {
     std::vector<bj::object> out;
     for (bj::object attempt : scopes_of(*other_)) {
@@ -110,7 +110,8 @@ TEST_P(PluginBorder, NoMethodReachesWhatBelongsToAnotherCompany) {
   EXPECT_EQ(tried, (std::set<std::string>{names.begin(), names.end()}));
 }
 
-// The same under the company's own names: the attempts above fail for whom they name alone.
+// The same under the company's own names: the attempts above fail only because of the company they
+// name.
 TEST_P(PluginBorder, TheSameNamesAreAnsweredToTheirOwner) {
   for (const bj::object& own : scopes_of(*acme_)) {
     EXPECT_EQ(*ask_under_call("state.get", own), bj::value("kept by " + acme_->id.str()));

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-// What a plugin may ask of the host, answered by the engine over a real store.
+// What a plugin may request from the host, answered by the engine over a real store.
 namespace berth::engine {
 namespace {
 
@@ -65,7 +65,7 @@ TEST_P(PluginServicesTest, EveryMethodAnswersItsExample) {
     exemplified.push_back(method);
     const auto answer = ask(acme_->id, method, example.first);
     ASSERT_TRUE(answer) << method << ": " << answer.error().message;
-    // Of what is too large to repeat here, one member.
+    // Only one member of a response that is too large to repeat here.
     bj::value told = *answer;
     if (method == "entities.upsert") told = answer->at("entityType");
     if (method == "http.fetch") told = answer->at("body");
@@ -251,7 +251,7 @@ TEST_P(PluginServicesTest, ASubscriptionHearsTheEventsOfItsFilterFromThenOn) {
   emit(*other_, "theirs");
   emit(*acme_, "first");
   while (heard.empty()) loop_.run_one();
-  // One round looks at every company: with the second event the round of the first is over.
+  // One round handles every company: with the second event the round of the first is over.
   emit(*acme_, "second");
   while (heard.size() < 2) loop_.run_one();
   EXPECT_THAT(heard, ElementsAre("acme plugin.acme.cloud.first", "acme plugin.acme.cloud.second"));
@@ -350,7 +350,7 @@ TEST_P(PluginServicesTest, AFetchReachesNoPrivateAddressThatIsNotAllowed) {
     EXPECT_FAILS(ask(*strict, acme_->id, "http.fetch", {{"url", url}}), Errc::forbidden) << url;
   }
   EXPECT_THAT(server.seen(), IsEmpty());
-  // What is allowed opens nothing beside it.
+  // An allowed address does not open any other.
   EXPECT_WORKS(ask(acme_->id, "http.fetch", {{"url", server.url()}}));
   EXPECT_FAILS(ask(acme_->id, "http.fetch", {{"url", "http://inside.example/"}}), Errc::forbidden);
   EXPECT_FAILS(ask(acme_->id, "http.fetch", {{"url", "file:///etc/passwd"}}),

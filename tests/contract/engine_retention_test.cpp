@@ -189,7 +189,7 @@ TEST_P(RetentionTest, RemovesEventsBeforeTheirRun) {
   EXPECT_EQ(number("select count(*) from heartbeat_runs"), 601);
 }
 
-// A server that dies after the row says that a log goes, and before the files go.
+// A server that dies after the row marks a log as deleted, and before the files are deleted.
 TEST_P(RetentionTest, RemovesTheLogsThatADeadServerLeftBehind) {
   const core::RunId deleted = ended_run();
   const core::RunId marked = ended_run();

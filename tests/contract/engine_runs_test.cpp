@@ -128,7 +128,7 @@ TEST_P(Choice, WhatNoLongerFitsWhenItsTurnComesFailsTheRun) {
 }
 
 TEST_P(Choice, ARunWhoseDriverThisServerDoesNotHaveFailsAndSaysSo) {
-  const core::EnvironmentId nowhere = made_environment("nowhere");  // there is no driver `ssh` here
+  const core::EnvironmentId nowhere = made_environment("nowhere");  // there is no `ssh` driver here
   server().open();
   const RunView view = ended(start(in(nowhere)));
   EXPECT_EQ(name_of(view.status), name_of(RunState::failed));
@@ -464,7 +464,7 @@ TEST_P(Commands, ARetryIsGivenWhatTheRunWasGiven) {
   EXPECT_EQ(again->name, "twice");
   EXPECT_EQ(again->command, first.command);
   EXPECT_EQ(said(ended(again->id).id), said(first.id));
-  // And the retry of a retry, since each has an input of its own.
+  // Also the retry of a retry, because each has its own input.
   const auto third = await(server()->runs.retry(admin(), again->id));
   ASSERT_TRUE(third) << third.error().message;
   EXPECT_EQ(said(ended(third->id).id), said(first.id));

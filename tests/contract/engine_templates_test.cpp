@@ -25,7 +25,7 @@ class TemplateRows : public WorkContract {
     place_.emplace(put_boxes({{"image", "debian"}}));
   }
 
-  // A lease that somebody works with.
+  // A lease in use.
   core::LeaseRecord worked_with() {
     const core::Run run = put_run(*place_, RunState::running);
     return acquire(*place_, run).value;
@@ -38,7 +38,7 @@ class TemplateRows : public WorkContract {
     EXPECT_TRUE(made) << made.error().message;
     return *made;
   }
-  // An administrator who repeats a request.
+  // An administrator that repeats a request.
   core::Call with_key(std::string key) {
     core::Call call = admin();
     call.once = core::OnceKey{std::move(key), "fingerprint"};
@@ -146,7 +146,7 @@ TEST_P(TemplateRows, AConfigThatNamesWhatIsNotThereIsRefusedByItsFieldWhenItIsSa
   };
   EXPECT_EQ(pointer_of(create({{"image", "gone"}})), "/config/image");
   EXPECT_EQ(pointer_of(create({{"template", "gone"}})), "/config/template");
-  // One of another provider is none for this one.
+  // A template of another provider does not apply to this one.
   captured(worked_with().id, "of-boxes");
   EXPECT_EQ(pointer_of(create({{"template", "of-boxes"}})), "/config/template");
 
@@ -305,7 +305,7 @@ TEST_P(TemplateRows, ACaptureOrForkThatCameToNothingIsDoneAnewUnderItsKey) {
   EXPECT_EQ(fork_it()->id, fork->id);
   EXPECT_EQ(boxes_->templates.size(), 2U) << "each was done once";
 
-  // What was there and was deleted is not made again.
+  // A deleted template is not created again.
   EXPECT_WORKS(await(server()->templates.remove(admin(), made->id)));
   EXPECT_FAILS(capture_it(), Errc::template_not_found);
   EXPECT_WORKS(await(server()->leases.release(admin(), fork->id)));

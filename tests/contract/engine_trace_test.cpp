@@ -13,7 +13,7 @@ using core::SandboxState;
 using testing::HasSubstr;
 using Names = std::set<std::string>;
 
-// A provider that is known by its answers alone, one of which gets lost.
+// A provider that is known only by its responses, one of which gets lost.
 class Unanswered : public WorkContract {
  protected:
   void SetUp() override {
@@ -31,7 +31,7 @@ class Unanswered : public WorkContract {
     EXPECT_WORKS(row);
     return *row;
   }
-  // The lease of a run that is over, after whoever asked for its box has not heard the answer.
+  // The lease of a finished run, after the response to its acquire was lost.
   core::LeaseId unanswered() {
     const core::Run run = put_run(*environment_, RunState::failed);
     const LeaseLifecycle::Row row = intended(run);
@@ -95,7 +95,7 @@ TEST_P(Unanswered, TheOneThatAnOperatorNamesIsDestroyed) {
   EXPECT_EQ(done->status, LeaseState::expired);
   EXPECT_EQ(sandbox(*lease(id).sandbox_id).status, SandboxState::destroyed);
   EXPECT_EQ(boxes_->there, Names{});
-  EXPECT_WORKS(await(server()->leases.adopt(admin(), id, {"box-1"})));  // once more is no harm
+  EXPECT_WORKS(await(server()->leases.adopt(admin(), id, {"box-1"})));  // repeating it does no harm
 }
 
 TEST_P(Unanswered, TheOneThatIsNotThereIsForgotten) {

@@ -5,7 +5,8 @@
 
 #include <gmock/gmock.h>
 
-// Who may use the server's machine without a wall, and where the runs go that agents start.
+// Which callers may use the server's machine without isolation, and where runs started by agents
+// go.
 namespace berth::engine {
 namespace {
 
@@ -37,7 +38,7 @@ class AgentPlaces : public WorkContract {
     wanted.name = "Ada";
     wanted.adapter_type = core::AdapterType::process;
     wanted.adapter_config = bj::object{{"command", "sleep"}, {"args", bj::array{"600"}}};
-    // So that what is woken waits in the queue while its caller is at work.
+    // So that a woken run waits in the queue while its caller is running.
     wanted.runtime_config = bj::object{{"heartbeat", bj::object{{"maxConcurrentRuns", 1}}}};
     const auto made = await(server()->agents.create(admin(), *company_, std::move(wanted)));
     ASSERT_TRUE(made) << made.error().message;
@@ -56,7 +57,7 @@ class AgentPlaces : public WorkContract {
     hand_.turn(1ms);
     return await(server()->runs.invoke(call, *ada_, std::move(wanted)));
   }
-  // A run that an operator has put into the box, at work.
+  // A run that an operator has started in the box.
   core::RunId run_in_box() {
     const auto run = wake(admin(), {.environment_id = box_->id});
     EXPECT_WORKS(run);
@@ -139,7 +140,7 @@ TEST_P(AgentPlaces, RunFromAnEnvironmentThatChangedMeanwhileIsRefused) {
   const core::RunId caller = run_in_box();
   const auto woken = wake(token_of(caller));
   ASSERT_TRUE(woken) << woken.error().message;
-  // Past the API, which asks the provider's plugin.
+  // Bypasses the API, which asks the provider's plugin.
   EXPECT_WORKS(write([&](store::Session& s) -> Result<> {
     BERTH_TRY(auto row, store::find_environment(s, core::Reach::everything(), box_->id));
     row.value.config["image"] = "two";
@@ -172,8 +173,8 @@ class CompanyWalls : public WorkContract {
   void SetUp() override {
     WorkContract::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    server().use_boxes();                        // whose driver takes configs of every provider
-    server()->services.allowed_by_default = {};  // as in the mode `authenticated`
+    server().use_boxes();                        // whose driver accepts configs of every provider
+    server()->services.allowed_by_default = {};  // as in `authenticated` mode
   }
 
   core::Call key(core::Role role) const {

@@ -67,7 +67,7 @@ Result<bj::value> PluginServicesContract::ask(PluginServices& services,
   clock_.advance(std::chrono::milliseconds{1});  // rows are ordered by their time
   Result<bj::value> answer = finish(services.answer(scope_of(company), method, std::move(params)));
   EXPECT_WORKS(finish(services.settle()));
-  loop_.poll();  // the task that wrote is taken from its group
+  loop_.poll();  // the task that wrote is removed from its group
   return answer;
 }
 

@@ -20,7 +20,7 @@ class MadeUpNames final : public egress::Resolver {
 };
 
 // The host's side of a plugin over the real engine: two companies that both use the plugin, each
-// with an agent, a run and a secret that its config of the plugin names.
+// with an agent, a run and a secret that its plugin config names.
 class PluginServicesContract : public EngineContract {
  protected:
   struct Tenant {
@@ -39,14 +39,14 @@ class PluginServicesContract : public EngineContract {
                                            PluginAllowance allowance = {});
   plugins::RequestScope scope_of(const std::optional<core::CompanyId>& company) const;
 
-  // As the supervisor asks once the gate has let the request through.
+  // Asks like the supervisor, once the gate has admitted the request.
   Result<bj::value> ask(PluginServices& services, const std::optional<core::CompanyId>& company,
                         const std::string& method, bj::object params);
   Result<bj::value> ask(const std::optional<core::CompanyId>& company, const std::string& method,
                         bj::object params) {
     return ask(*services_, company, method, std::move(params));
   }
-  // Tasks of the services may go on.
+  // Tasks of the services may continue.
   template <class T>
   Result<T> finish(Task<T> task) {
     std::optional<Result<T>> outcome;
@@ -61,7 +61,7 @@ class PluginServicesContract : public EngineContract {
   }
   std::vector<core::Activity> trail(const core::CompanyId& company);
   std::vector<core::PluginLogLine> lines(const core::Reach& reach);
-  // All that a plugin can change, row by row.
+  // Everything that a plugin can change, row by row.
   std::vector<std::string> everything_kept();
 
   Tenant tenant(const std::string& name);

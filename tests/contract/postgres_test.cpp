@@ -6,7 +6,7 @@
 #include <future>
 #include <thread>
 
-// What only a server over a network can do to us.
+// Failures that only a server over a network can cause.
 namespace berth::store {
 namespace {
 
@@ -17,7 +17,7 @@ class PostgresTest : public testing::Test {
     schema_ = std::make_unique<TemporarySchema>();
   }
 
-  // Ends the connections of this test from outside, as an operator would.
+  // Ends this test's connections from outside, as an operator would.
   void end_connections() const {
     run_on_postgres(postgres_url(),
                     "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity "
@@ -91,8 +91,7 @@ TEST_F(PostgresTest, AChangeWhoseCommitIsNotAnsweredIsReportedAsUnknownAndNotRep
 }
 
 TEST_F(PostgresTest, ServersThatStartTogetherMigrateOnce) {
-  // A sequence does not go back with its transaction, so that it counts the attempts that failed
-  // too.
+  // A sequence is not rolled back with its transaction, so that it also counts failed attempts.
   run_on_postgres(schema_->url(), R"sql(
     create table schema_migrations (
       number bigint not null primary key, name text not null, applied_at bigint not null);

@@ -1,7 +1,7 @@
 #include "contract/engine_fixture.hpp"
 #include "store/runs.hpp"
 
-// Who answers for a run, and the name under which people find it again.
+// Who is responsible for a run, and the name under which users find it.
 namespace berth::engine {
 namespace {
 
@@ -31,7 +31,7 @@ class RunPeople : public EngineContract {
     return *std::move(made);
   }
   core::Call with(const std::string& key) { return {.who = *run(engine_->tokens.identify(key))}; }
-  // The claim as text; nothing where it is null.
+  // The claim as text; nothing if it is null.
   std::optional<std::string> claimed(const core::Run& of) {
     const auto token = run(engine_->run_tokens.make(of, core::AdapterType::process));
     EXPECT_TRUE(token);

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-// What can be wrong with a SQLite file, and what Berth says about it.
+// What can be wrong with a SQLite file, and what Berth reports about it.
 namespace berth::store {
 namespace {
 
@@ -22,7 +22,7 @@ class SqliteFileTest : public testing::Test {
     return open_database({.url = "sqlite:" + path()});
   }
 
-  // Every refusal has a code of its own, names the file and says what to do.
+  // Every refusal has its own code, names the file and gives a remedy.
   void expect_refused(Errc code) const {
     const auto opened = open();
     ASSERT_FALSE(opened);
@@ -34,7 +34,7 @@ class SqliteFileTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// A connection past the store.
+// A connection that bypasses the store.
 class RawSqlite {
  public:
   explicit RawSqlite(const std::string& path) {
@@ -214,7 +214,7 @@ TEST_F(SqliteFileTest, WhatIsCommittedIsInTheFileForAnyProgramAtOnce) {
   FakeClock clock;
   SeededRandom random{1};
   std::int64_t whole = 0;
-  // Less than the log gathers, as much as it does, and far more.
+  // Less than the log buffers, as much as it buffers, and far more.
   for (const std::size_t size : {10, 4096, 122'880, 131'072, 3'000'000}) {
     const auto insert = [&](Session& s) {
       return insert_company(s, {.id = core::CompanyId::make(random, clock.now()),

@@ -11,7 +11,7 @@
 #include <latch>
 #include <thread>
 
-// What both engines promise about transactions and the schema.
+// What both engines guarantee about transactions and the schema.
 namespace berth::store {
 namespace {
 
@@ -123,11 +123,11 @@ TEST_P(Transactions, ADocumentComesBackAsItWas) {
   EXPECT_EQ((*found)->value, document);
 }
 
-// Holds the database's writer inside a work until the test lets go, so that the jobs behind it are
-// committed together.
+// Holds the database's writer inside a transaction until the test releases it, so that the jobs
+// behind it are committed together.
 class HeldWriter {
  public:
-  // `outcome` is what the held work ends with.
+  // `outcome` is the result of the held transaction.
   explicit HeldWriter(Database& database, Result<> outcome = {}) {
     database.write(
         [this, outcome = std::move(outcome)](Session&) -> Result<> {
@@ -264,7 +264,7 @@ TEST_P(Transactions, MoreJobsThanTheQueueHoldsAreAnsweredAsOverloaded) {
   constexpr int sent = 6000;
   {
     const HeldWriter held{*database_};
-    // The readers of SQLite wait elsewhere, PostgreSQL has one queue for both.
+    // SQLite's readers wait elsewhere; PostgreSQL has one queue for both.
     std::vector<std::unique_ptr<HeldWriter>> others;
     if (GetParam() == EngineKind::postgres) {
       for (int i = 0; i < 3; ++i) others.push_back(std::make_unique<HeldWriter>(*database_));
@@ -298,7 +298,7 @@ TEST_P(Transactions, DestructionFinishesWhatWasAccepted) {
   EXPECT_EQ(number("select count(*) from companies"), count);
 }
 
-// Every step of a use case fails once; each time the database is as if it had never begun.
+// Every step of a use case fails once; each time the database looks as if it had never begun.
 TEST_P(Transactions, AWorkThatFailsAtAnyStatementLeavesNothing) {
   FailingDatabase failing{*database_};
   const core::Company acme = given_company();

@@ -31,7 +31,7 @@ inline constexpr auto postgres_advice =
 
 using tests::TemporaryFolder;
 
-// A PostgreSQL schema of the test's own; its connections bear its name as application_name.
+// A PostgreSQL schema for one test; its connections use its name as application_name.
 class TemporarySchema {
  public:
   TemporarySchema();
@@ -46,7 +46,8 @@ class TemporarySchema {
   std::string url_;
 };
 
-// Runs statements on a connection of its own, past the store; the first column of the first row.
+// Runs statements on its own connection, bypassing the store; returns the first column of the first
+// row.
 std::string run_on_postgres(const std::string& url, const std::string& sql);
 
 // A place for one database on either engine.
@@ -73,7 +74,7 @@ auto transact(Result<> (*run)(Database&, Database::Work), Database& database, Wo
   return done ? *std::move(answer) : Answer{std::unexpected(std::move(done).error())};
 }
 
-// One database on the engine of the parameter, fresh for each test, and rows to put into it.
+// One database on the parameter's engine, fresh for each test, and rows to put into it.
 class StoreContract : public testing::TestWithParam<EngineKind> {
  protected:
   void SetUp() override;

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-// Leases and sandboxes: their moves, who may hold what, and what the sweeper finds.
+// Leases and sandboxes: their transitions, who may hold what, and what the sweeper finds.
 namespace berth::store {
 namespace {
 

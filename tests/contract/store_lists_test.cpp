@@ -13,7 +13,7 @@
 
 #include <set>
 
-// Pages: that they are complete, and that an index serves them in order.
+// Pages: they are complete, and an index serves them in order.
 namespace berth::store {
 namespace {
 
@@ -160,7 +160,7 @@ TEST_P(ListPlans, EveryListIsReadFromAnIndexInItsOrder) {
                [&](Session& s) { return list_tokens(s, Reach::only(acme.id), page); });
 }
 
-// A long history, and among it what waits or works, for many agents, places and nodes.
+// A long history that includes queued and running runs, for many agents, places and nodes.
 class WorkPlans : public ListPlans {
  protected:
   void fill(const core::Company& acme, const std::vector<core::Environment>& boxes,
@@ -201,8 +201,7 @@ class WorkPlans : public ListPlans {
     EXPECT_WORKS(write([&](Session& s) { return s.run("analyze", {}); }));
   }
 
-  // The plan names this index and reads no table from end to end, but for that of the servers,
-  // which are few.
+  // The plan names this index and does no full table scan, except of the few servers.
   template <class Query>
   void expect_uses(const char* index, Query ask) {
     EXPECT_WORKS(write([&](Session& s) -> Result<> {
@@ -242,7 +241,7 @@ TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
 
   const bool is_sqlite = GetParam() == EngineKind::sqlite;
   expect_uses("heartbeat_runs_queued", [&](Session& s) { return has_queued_run(s); });
-  // PostgreSQL rightly reads a table with one company from end to end.
+  // PostgreSQL rightly scans a table with one company.
   if (is_sqlite) {
     expect_uses("heartbeat_runs_by_status", [&](Session& s) { return queued_runs(s, {}, 10); });
   }
@@ -252,7 +251,7 @@ TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
               [&](Session& s) { return queue_position(s, last, WaitReason::environment_limit); });
   expect_uses("heartbeat_runs_queued",
               [&](Session& s) { return claim_runs(s, here.id, {}, 1, now()); });
-  // To PostgreSQL both indexes of working runs are as good.
+  // To PostgreSQL both indexes of active runs are equally good.
   expect_uses(is_sqlite ? "heartbeat_runs_load" : "heartbeat_runs_",
               [&](Session& s) { return count_working_runs(s); });
   expect_uses("heartbeat_runs_working", [&](Session& s) { return runs_of_node(s, here.id, 10); });

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-// Nodes: who is alive, and that who is not changes nothing.
+// Nodes: which are alive, and that a dead one changes nothing.
 namespace berth::store {
 namespace {
 
@@ -22,7 +22,7 @@ class Nodes : public StoreContract {
       return fence_silent_nodes(s, by.id, now() + -core::heartbeat_silence_max_ms, now());
     });
   }
-  // Later than any node may be silent; only these have beaten since.
+  // Later than any node may be silent; only these have sent a heartbeat since.
   void fall_silent_except(const core::Node& node) {
     clock_.advance(std::chrono::milliseconds{core::heartbeat_silence_max_ms + 1});
     EXPECT_WORKS(beat(node));
@@ -87,7 +87,8 @@ TEST_P(Nodes, AnUnknownNodeIsNotAlive) {
   EXPECT_FAILS(write([&](Session& s) { return expect_node_alive(s, node().id); }), Errc::conflict);
 }
 
-// What a node held when it fell silent: found by others, and out of its own reach.
+// What a node held when it fell silent: other nodes find it, and the node itself can no longer
+// reach it.
 class LostNode : public Nodes {
  protected:
   void SetUp() override {
@@ -205,7 +206,7 @@ TEST_P(LostNode, ItCannotMoveAnythingWhenItComesBack) {
                Errc::conflict);
   EXPECT_FAILS(as_lost([&](Session& s) { return claim_runs(s, lost_->id, {}, 1, now()); }),
                Errc::conflict);
-  // Also without asking: the leases and sandboxes have another version since.
+  // Even without checking: the leases and sandboxes have another version since.
   EXPECT_FAILS(write([&](Session& s) {
                  return move_lease(s, lease_seen, LeaseEvent::release_begun, now());
                }),

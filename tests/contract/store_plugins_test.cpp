@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-// Plugins, what companies set for them, and what they keep.
+// Plugins, their settings per company, and their stored data.
 namespace berth::store {
 namespace {
 

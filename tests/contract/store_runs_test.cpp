@@ -12,7 +12,7 @@
 #include <set>
 #include <thread>
 
-// Runs: their moves, their queue, their events and their inputs.
+// Runs: their transitions, their queue, their events and their inputs.
 namespace berth::store {
 namespace {
 
@@ -73,7 +73,7 @@ TEST_P(Runs, ARunOfNobodyIsRefused) {
                Errc::environment_not_found);
 }
 
-// Every state and every event: what the table of core allows is done, and all else changes nothing.
+// Every state and every event: transitions in core's table happen, and all others change nothing.
 TEST_P(Runs, OnlyTheMovesOfTheTableAreMade) {
   const core::Company acme = given_company();
   for (const RunState from : all<RunState>()) {

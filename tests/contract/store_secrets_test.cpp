@@ -5,7 +5,7 @@
 #include "store/settings.hpp"
 #include "store/tokens.hpp"
 
-// Secrets, tokens, activity, settings and kept answers.
+// Secrets, tokens, activity, settings and stored responses.
 namespace berth::store {
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-// What an upgrade makes of the rows that an older program has left.
+// What an upgrade does to the rows of an older program.
 namespace berth::store {
 namespace {
 
@@ -40,7 +40,7 @@ class AllowancesUpgrade : public StoreContract {
     return {{"egress", bj::object{{"allow", std::move(allow)}}}};
   }
 
-  // Takes back what the migrations from 12 on have made.
+  // Reverts the migrations from 12 on.
   static Result<> take_back_sandbox_shares_and_later(Session& session) {
     for (const char* step :
          {"drop index heartbeat_runs_by_name", "alter table heartbeat_runs drop column name",
@@ -54,7 +54,7 @@ class AllowancesUpgrade : public StoreContract {
     }
     return {};
   }
-  // The database as version 7 left it, opened by the program of today.
+  // The database as version 7 left it, opened by the current program.
   void upgrade() {
     EXPECT_WORKS(write([](Session& s) -> Result<> {
       BERTH_DO(take_back_sandbox_shares_and_later(s));

@@ -88,7 +88,7 @@ Task<> Server::stop() {
 
 void WorkContract::SetUp() {
   ::signal(SIGPIPE, SIG_IGN);  // as the server does
-  // What escapes a keeper becomes a child of the test, where it is seen.
+  // Processes that escape a keeper become children of the test, where they are seen.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   EngineContract::SetUp();
   if (IsSkipped() || HasFatalFailure()) return;

@@ -14,12 +14,12 @@
 #include <list>
 
 // Runs and leases as the engine carries them out: real stores, real keepers, and a clock that the
-// test holds.
+// test controls.
 namespace berth::engine {
 
 using namespace std::chrono_literals;
 
-// The day is what the test says; waits take as long as they take. Any thread may look.
+// The test sets the date; waits take real time. Any thread may read it.
 class HandClock final : public Clock {
  public:
   Time now() const override { return Time{ms_}; }
@@ -41,8 +41,8 @@ struct ServerParts {
   core::Allowances allowed = core::Allowances::all();
 };
 
-// A server but for its door: it has drivers, logs and a node of its own over the shared store. The
-// built-in `fake` is its sandbox provider until boxes() are asked for.
+// A server without its HTTP listener: it has its own drivers, logs and node over the shared store.
+// The built-in `fake` is its sandbox provider until use_boxes() is called.
 class Server {
  public:
   Server(const ServerParts& parts, const std::string& home, WorkOptions options);
@@ -50,13 +50,13 @@ class Server {
   Engine& operator*() { return *engine_; }
   Engine* operator->() { return engine_.get(); }
   drivers::Local& local() { return *local_; }
-  // From now on sandboxes are these, of a provider `boxes` that runs work.
+  // From now on sandboxes are these boxes, of a provider `boxes` that runs commands.
   Boxes& use_boxes();
-  // The same under another kind, in place of the driver that is there.
+  // The same under another kind, replacing its driver.
   Boxes& use_boxes_for(core::DriverKind kind);
-  // Takes runs from the queue from now on.
+  // Starts taking runs from the queue.
   void open();
-  // As a server stops: commands go on.
+  // Stops like a server: commands continue.
   Task<> stop();
 
  private:
@@ -78,7 +78,7 @@ class WorkContract : public EngineContract {
   Server& server() { return *servers_.front(); }
   Server& add_server(const std::string& name, WorkOptions options = {});
 
-  // An answer that is still awaited.
+  // A response that is still awaited.
   template <class T>
   struct Pending {
     std::optional<Result<T>> result = {};
@@ -98,18 +98,19 @@ class WorkContract : public EngineContract {
     if (!pending->result) return fail(Errc::timed_out, "no answer in time");
     return *std::move(pending->result);
   }
-  // The same while everything else goes on, as EngineContract::run for a server that stands still.
+  // The same while everything else continues; EngineContract::run is for a server that stands
+  // still.
   template <class T>
   Result<T> await(Task<T> task) {
     return finish(begin(std::move(task)));
   }
   bool run_until(const std::function<bool()>& is_so, std::chrono::milliseconds limit = 60s);
 
-  // One look of the sweeper, and everything that it began.
+  // One pass of the sweeper, and everything that it started.
   void sweep(Server& by);
   void sweep() { sweep(server()); }
 
-  // Rows that the API refuses or has no use case for.
+  // Rows that the API rejects or has no use case for.
   core::Environment put_environment(core::DriverKind driver, const std::string& name,
                                     bj::object config, std::optional<bj::object> metadata = {});
   core::Environment put_boxes(bj::object config = {}) {
@@ -120,7 +121,7 @@ class WorkContract : public EngineContract {
   void set_metadata(const core::EnvironmentId& id, bj::object metadata);
   core::EnvironmentId local() const { return *local_; }
 
-  // A lease by hand, as the engine makes it for a run.
+  // Acquires a lease by hand, as the engine does for a run.
   LeaseLifecycle::Row acquire(const core::Environment& environment, const core::Run& run);
   LeaseLifecycle::Row begin_release(const LeaseLifecycle::Row& row, core::LeaseEvent how);
   LeaseLifecycle::Row release(const LeaseLifecycle::Row& row,
@@ -141,7 +142,7 @@ class WorkContract : public EngineContract {
   std::string output(const core::RunId& id, core::OutputStream stream);
   std::string said(const core::RunId& id) { return output(id, core::OutputStream::stdout_); }
   std::vector<core::RunEventRecord> events(const core::RunId& id);
-  // Whether a run's command has said this.
+  // Whether a run's command has printed this.
   bool says(const core::RunId& id, const std::string& text);
 
   HandClock hand_;

@@ -1,5 +1,5 @@
-"""Homes and sessions of agents across crashes of the server. The program is a stand-in that keeps its sessions as
-Claude Code does."""
+"""Agent homes and sessions across server crashes. The program is a stand-in that keeps its sessions
+like Claude Code."""
 
 import http.client
 import shutil
@@ -180,7 +180,7 @@ class AgentHomes(BerthTest):
         self.assertIsNone(server.get(f"/api/agents/{agent}/homes").json[0]["sessionId"])
 
 
-# The same for a sandbox, which has a shell in any case.
+# The same for a sandbox, which always has a shell.
 SHELL_STAND_IN = r"""#!/bin/sh
 cat > /dev/null
 folder=$HOME/.claude/projects/work
@@ -205,7 +205,7 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_
 
 @unittest.skipIf(sandbox_test.WHY_NOT, f"no sandboxes here: {sandbox_test.WHY_NOT}")
 class SeededHomes(BerthTest):
-    """What the image or template of an environment has in its home is what an agent begins with."""
+    """An agent starts with the home contents of its environment's image or template."""
 
     def log(self, server, run):
         return server.get(f"/api/heartbeat-runs/{run}/log?format=raw").text
@@ -230,7 +230,7 @@ class SeededHomes(BerthTest):
         return ended
 
     def image(self, server):
-        """A tree with no more than a shell, what the stand-in and the copy need, and a home."""
+        """A tree with only a shell, what the stand-in and the copy need, and a home."""
         tree = self.folder / "tree"
         tools = [f"/usr/bin/{name}" for name in ("cat", "mkdir", "wc", "cp", "du", "cut")]
         for tool in tools:

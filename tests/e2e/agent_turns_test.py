@@ -1,4 +1,4 @@
-"""Turns of agents: how they ended and why, what they used, and how people read them."""
+"""Agent turns: how they ended and why, what they used, and how users see them."""
 
 import hashlib
 import json

@@ -1,7 +1,7 @@
-"""Agents: each adapter starts its program as that wants to be started, and understands what it says.
+"""Agents: each adapter starts its program correctly, and understands its output.
 
-The programs are stand-ins of the same names. Each writes down how it was called, says what its part
-tells it to say, and ends as it is told."""
+The programs are stand-ins with the same names. Each records how it was called, prints what its
+part prescribes, and ends as prescribed."""
 
 import json
 import os
@@ -75,7 +75,7 @@ CODEX = [
 ]
 
 
-# As root outside of a sandbox Claude refuses to skip its permissions.
+# Claude refuses to skip its permissions as root outside a sandbox.
 TOOLS = "Bash,Edit,Glob,Grep,LS,MultiEdit,NotebookEdit,Read,Task,TodoWrite,WebFetch,WebSearch,Write"
 MAY_WORK = (["--permission-mode", "acceptEdits", "--allowedTools", TOOLS] if os.geteuid() == 0
             else ["--dangerously-skip-permissions"])
@@ -210,7 +210,7 @@ class Claude(Agents):
             called = json.loads((self.stage / "called.json").read_text())
             self.assertEqual((called["stdin"], called["environment"]["WORD"]), ("Only this.", "given"))
             self.assertNotIn("--resume", called["argv"], "a fresh session was asked for")
-        # A command that was named for an agent is repeated, and not a turn of the agent.
+        # A command that was given for an agent is repeated, not the agent's turn.
         answer = self.server.post(f"/api/companies/{self.server.company()}/runs",
                                   {"agentId": agent, "command": "sh", "args": ["-c", "cat"], "stdinText": "plain"})
         named = runs.wait_for_end(self.server, answer.json["id"])
@@ -333,7 +333,7 @@ class Process(Agents):
                     "TASK_SCRATCH_DIR", "SCRATCH_DIR", "TMPDIR", "WORKSPACE_CWD"]
         promised = {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "TMP", "TEMP", "GIVEN", "ASKED",
                     *("BERTH_" + name for name in prefixed), *("PAPERCLIP_" + name for name in prefixed)}
-        # An interpreter may add the encoding that it settled on.
+        # An interpreter may add its chosen encoding.
         self.assertEqual(set(seen) - {"LC_CTYPE"}, promised)
         self.assertNotIn("of the server", seen.values())
         for name in prefixed:

@@ -1,5 +1,5 @@
-"""The API of Paperclip as a server of it answered, field by field: tests/compat/answers.json. What we answer
-otherwise is in tests/compat/differences.txt, each with its reason, and nothing else is."""
+"""The Paperclip API as a real server answered, field by field: tests/compat/answers.json. Our
+differences are in tests/compat/differences.txt, each with its reason; there are no others."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ COMPAT = ROOT / "tests" / "compat"
 FAKE = Path(BERTH).parent / "plugins" / "fake"
 KINDS = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string", list: "array",
          dict: "object"}
-# The answers whose object later requests are about.
+# The responses whose object later requests are about.
 NAMED = {"company-create": "company", "secret-create": "secret", "secret-create-ssh-key": "key",
          "environment-create-ssh": "ssh", "environment-create-ssh-inline-key": "ssh2",
          "plugin-install-local-path": "plugin", "environment-create-sandbox-plugin": "box",
@@ -32,7 +32,8 @@ def flatten(value, at, found):
 
 
 def differences(row, answer):
-    """What a program would miss that was written for the recorded answer. More fields than that are no difference."""
+    """What a program written for the recorded response would miss. Additional fields are not a
+    difference."""
     if answer.status != row["status"]:
         yield f"status {row['status']} is {answer.status}"
         if answer.status >= 400:
@@ -46,7 +47,7 @@ def differences(row, answer):
                 yield f"{path} {kinds} is {'|'.join(sorted(ours[path]))}"
             continue
         parent = path.rpartition("/")[0] or "/"
-        # Of an object that is missing or null nothing more is to be said, nor of an array that is empty.
+        # Fields of a missing or null object are not compared, nor elements of an empty array.
         if ours.get(parent, set()) & {"object"}:
             yield f"{path} is missing"
 
@@ -68,7 +69,7 @@ class Answers(BerthTest):
         self.given = {"folder": str(self.folder), "private_key": "-----BEGIN OPENSSH PRIVATE KEY-----"}
 
     def fill(self, value):
-        """Texts with the ids of our objects in place of {their names}."""
+        """Replaces {names} in texts with the ids of our objects."""
         if isinstance(value, dict):
             return {name: self.fill(inner) for name, inner in value.items()}
         if isinstance(value, list):
@@ -91,7 +92,7 @@ class Answers(BerthTest):
         return answer
 
     def over(self, server, run):
-        """The lease of the run, when both have ended."""
+        """The run's lease, when both have ended."""
         lease = wait_for_end(server, run)["leaseId"]
         status = lambda: server.get(f"/api/environment-leases/{lease}").json["status"]
         self.assertTrue(eventually(lambda: status() == "released"), look(server, run))

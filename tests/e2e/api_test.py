@@ -1,4 +1,4 @@
-"""What the API promises about its objects, on both engines."""
+"""What the API guarantees about its objects, on both engines."""
 
 import json
 import threading
@@ -261,7 +261,7 @@ class Idempotency(BerthTest):
                 self.assertEqual(len({answer.json["id"] for answer in answers}), 1)
                 self.assertEqual(len(server.get(path).json), 1)
 
-    # They look at something, or sign in, and change nothing that is kept: each asks anew.
+    # They only read something, or sign in, and store nothing: each call is a new request.
     LOOKS = {"/api/environments/{environment}/probe", "/api/agents/me/secrets/{key}/value",
              "/api/companies/{company}/environments/probe-config", "/api/session",
              "/api/environment-custom-image-setup-sessions/{session}/terminal-session-token"}
@@ -270,10 +270,10 @@ class Idempotency(BerthTest):
     OF_A_PLUGIN = {"/api/plugins/install", *(f"/api/plugins/{{plugin}}/{verb}" for verb in
                                            ("enable", "disable", "restart", "upgrade", "config",
                                             "config/test"))}
-    # What was not answered is named once.
+    # An unanswered call is named once.
     OF_A_PLUGIN |= {"/api/environment-leases/{lease}/adopt", "/api/templates/{template}/adopt",
                     "/api/templates/{template}/force-resolve"}
-    # What is passed on is a matter of the server inside.
+    # Relayed requests depend on the server inside.
     PASSED_ON = {"/api/environment-leases/{lease}/ports/{port}/{path}"}
     # Those that need a sandbox are in templates_test.py.
     OF_A_SANDBOX = {f"/api/environment-leases/{{lease}}/{verb}"

@@ -1,4 +1,4 @@
-"""The command line as people use it: what they type first, and what they are told."""
+"""The command line as users see it: what they type first, and the messages they get."""
 
 import fcntl
 import json
@@ -31,7 +31,7 @@ class Typed(BerthTest):
         return done.stdout
 
     def on_terminal(self, *words, columns=80):
-        """What a terminal of that width shows."""
+        """The output on a terminal of that width."""
         control, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         process = subprocess.Popen([BERTH, *words], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal,

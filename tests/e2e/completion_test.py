@@ -1,4 +1,4 @@
-"""Completion as people meet it: a real zsh on a terminal, and its tabulator. Bash has cli_test.cpp."""
+"""Completion as users see it: a real zsh on a terminal, and its Tab key. For bash see cli_test.cpp."""
 
 import os
 import pty
@@ -13,7 +13,7 @@ LIMIT_S = 20
 
 
 class Shell:
-    """A zsh that has nobody's settings, on a terminal of its own."""
+    """A zsh without user settings, on its own terminal."""
 
     def __init__(self, folder):
         variables = clean_environment(PATH=f"{Path(BERTH).parent}:/usr/bin:/bin", HOME=str(folder),
@@ -24,7 +24,7 @@ class Shell:
             os.execvpe("zsh", ["zsh", "-f", "-i"], variables)
 
     def type(self, keys, until):
-        """What the terminal shows from these keys on, when `until` is in it."""
+        """What the terminal shows after these keys, once `until` is in it."""
         os.write(self.terminal, keys)
         shown = b""
         deadline = time.monotonic() + LIMIT_S
@@ -45,7 +45,7 @@ class Completion(BerthTest):
             self.skipTest("there is no zsh here: apt-get install zsh")
         self.shell = Shell(self.folder)
         self.addCleanup(self.shell.end)
-        # The words that are typed come back too, and these are not in them as they stand here.
+        # The typed words are echoed too, but do not contain this text as written here.
         shown = self.shell.type(b"autoload -Uz compinit && compinit -u -d dump && "
                                 b"source <(berth completion zsh) && echo rea''dy\n", b"ready")
         self.assertIn(b"ready", shown)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A sandbox provider with the manners of those that others published: the tests of the contract install a
-copy of it, with its folder in place of @STATE@. Every call is written down with all of its parameters.
+"""A sandbox provider that behaves like published third-party ones. The contract tests install a copy
+of it, with its folder in place of @STATE@. Every call is recorded with all of its parameters.
 
-A file in that folder with one of these names changes what it does:
+A file in that folder with one of these names changes its behaviour:
   no-deadline     commands have no time limit, as in Daytona
-  sync            it moves files itself
-  sync-refuses    it says that it does, and refuses
+  sync            it transfers files itself
+  sync-refuses    it declares that it does, and refuses
   no-remote-cwd   acquire names no folder; only realize does, as in Kubernetes
-  ignores-cwd     commands start in / whatever folder is given, as in Kubernetes
+  ignores-cwd     commands always start in /, whatever the given folder, as in Kubernetes
   no-shell        a sandbox without a shell: sh and bash cannot be started
 """
 
@@ -50,7 +50,7 @@ def acquire(p):
     else:
         name = "box-" + uuid.uuid4().hex
     os.makedirs(box_of(name), exist_ok=True)
-    # What is known of a sandbox besides its name, as the sentinel of Daytona.
+    # What identifies a sandbox besides its name, like Daytona's sentinel.
     token = uuid.uuid4().hex
     with open(box_of(name) + ".token", "w") as file:
         file.write(token)
@@ -80,7 +80,7 @@ def destroy(p):
 
 
 def release(p):
-    # A plugin that was asked to keep a sandbox does so, whoever declared what.
+    # A plugin that was asked to keep a sandbox does so, whatever was declared.
     return None if p["config"].get("reuseLease") is True else destroy(p)
 
 

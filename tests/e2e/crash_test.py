@@ -1,4 +1,4 @@
-"""What was acknowledged survives kill -9; what was not is whole or absent."""
+"""Acknowledged changes survive kill -9; unacknowledged ones are whole or absent."""
 
 import http.client
 import threading
@@ -38,7 +38,7 @@ class Crash(BerthTest):
 
 
 def create_until_killed(server, path, clients, after):
-    """Creates from several clients at once, and kills the server in the middle of it."""
+    """Creates from several clients at once, and kills the server meanwhile."""
     acknowledged, lock, enough = set(), threading.Lock(), threading.Event()
 
     def client(number):
@@ -46,7 +46,7 @@ def create_until_killed(server, path, clients, after):
             try:
                 answer = server.post(path, ssh_environment(f"host {number}-{i}"))
             except (OSError, http.client.HTTPException):
-                return  # the server is gone, before or in the middle of its answer
+                return  # the server died before or during its response
             if answer.status != 201:
                 return
             with lock:

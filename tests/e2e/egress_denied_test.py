@@ -1,4 +1,4 @@
-"""What a sandbox was denied on its way out, in the words of its run."""
+"""Denied egress of a sandbox, as its run reports it."""
 
 import os
 import unittest

@@ -1,4 +1,4 @@
-"""Files in and out of places that leases hold: what goes in comes back, and nothing leads out."""
+"""Files in and out of leased places: what goes in comes back, and nothing leads out."""
 
 import hashlib
 import http.client
@@ -75,9 +75,9 @@ class Place:
 
 
 class FilesOfAPlace:
-    """What every place promises."""
+    """What every place guarantees."""
 
-    # A file with two names leaves only where neither can lie outside, with its content.
+    # A file with two names is copied out only if neither can lie outside, with its content.
     takes_hard_links = False
 
     def refused(self, answer, status=422, code="path_refused"):
@@ -263,9 +263,9 @@ class FilesOfAPlace:
 
 
 class LargeFiles:
-    """More than one request carries, in places of this machine."""
+    """More than one request can carry, in places on this machine."""
 
-    # Of a file that comes alone, to the second.
+    # The time of a single file, to the second.
     THEN = 1_600_000_000
 
     def large(self, path, size=BODY_MAX + 12345):
@@ -448,7 +448,7 @@ class FilesOfFakePlugin(FilesOfAPlace, BerthTest):
 
 
 class FilesOfNativePlugin(FilesOfAPlace, plugins_test.PluginTest):
-    """A provider that moves files by itself, and what it may not do with that."""
+    """A provider that transfers files itself, and what it may not do with that."""
 
     def place(self, sync=True):
         if sync:
@@ -458,7 +458,7 @@ class FilesOfNativePlugin(FilesOfAPlace, plugins_test.PluginTest):
         return Place(self, server, environmentId=self.environment(server).json["id"])
 
     def nothing_is_on_its_way(self):
-        """Each plugin has a folder of its own for files on their way."""
+        """Each plugin has its own folder for files in transit."""
         self.assertEqual(list((self.home / "plugin-exchange").glob("*/*")), [])
 
     def nothing_is_left(self, place):
@@ -554,7 +554,7 @@ class FilesOfNativePlugin(FilesOfAPlace, plugins_test.PluginTest):
         (self.state / "sync").touch()
         server = self.serve()
         self.install(server, self.write_provider())
-        # A lease without a command: that would die with its worker, and the sandbox with it.
+        # A lease without a command, which would die with its worker, and the sandbox with it.
         kept = server.post(f"/api/companies/{server.company()}/environments", {
             "name": "kept", "driver": "sandbox", "config": {"provider": "boxes", "region": "eu"},
             "metadata": {"leasePolicy": "retain_on_failure"}}).json["id"]

@@ -1,4 +1,4 @@
-"""What a newcomer meets."""
+"""What a new user sees."""
 
 import os
 import pty
@@ -20,12 +20,12 @@ class FirstStart(BerthTest):
                 path = f"/api/companies/{companies[0]['id']}/environments"
                 rows = {row["name"]: row for row in server.get(path).json}
                 self.assertEqual(rows["Local"]["driver"], "local")
-                # The sandbox is there where this machine makes one: sandbox_test.py.
+                # The sandbox exists if this machine can create one: sandbox_test.py.
                 self.assertEqual(set(rows) - {"Sandbox"}, {"Local"})
                 self.assertEqual(companies[0]["defaultEnvironmentId"], rows.get("Sandbox", {}).get("id"))
                 self.assertEqual(companies[0]["allowed"], ["local", "host_network", "private_egress",
                                                            "private_ssh", "weak_sandbox"])
-                # Wherever it goes, a newcomer's command works.
+                # Wherever it runs, a new user's command works.
                 url = {"BERTH_URL": f"http://127.0.0.1:{server.port}"}
                 done = self.run_berth("run", "--", "uname", "-s", **url)
                 self.assertEqual((done.returncode, done.stdout), (0, "Linux\n"), done.stderr)
@@ -54,8 +54,8 @@ class FirstStart(BerthTest):
     def test_nobody_else_can_read_the_home(self):
         server = self.serve()
         runs.wait_for_end(server, runs.start(server, "true"))
-        # Root's plugins are other users, who go through the home to their programs, and to the files
-        # that they are handed by a name that only they are told.
+        # Root's plugins run as other users. They pass through the home folder to their programs,
+        # and to transferred files by a name that only they get.
         through = 0o011 if os.geteuid() == 0 else 0
         self.assertEqual(stat.S_IMODE(self.home.stat().st_mode) & 0o077, through)
         of_plugins = ("plugins", "plugin-exchange", "plugin-files")

@@ -1,5 +1,6 @@
-"""What one company has, asked for by the keys of another: no route tells it from what is not there. The routes are
-those of the API's own description, so that a new one must say here what it names."""
+"""One company's objects, requested with another company's keys: every route answers as if they did
+not exist. The routes come from the API's own description, so that a new one must declare here
+what it names."""
 
 import contextlib
 import http.client
@@ -22,17 +23,17 @@ MISSING = {**{name: str(uuid.uuid4()) for name in ("company", "agent", "environm
                                                    "session", "run", "secret", "token")}, "key": "door-of-nobody"}
 # Path parameters that are the same for every company.
 SHARED = {"plugin": PLUGIN, "port": str(PORT), "path": "f"}
-# Differ from one answer to the next.
+# Differ between responses.
 FLEETING = {"Date", "X-Request-Id"}
 QUERIES = {"/login": "command=claude", "-leases/{lease}/stream": "command=%5B%22true%22%5D", "/files": "path=f",
            "/archive": "path=.", "/attach": "offset=0"}
-# The owner asks for these after everything else, since nothing is there afterwards.
+# The owner requests these last, because they end the objects.
 ENDINGS = ("/cancel", "/release", "/destroy", "/force-resolve", "/finish", "/reset", "/rollback")
 
 PLACE = "/api/environments/{environment}"
 COMPANY = "/api/companies/{company}"
-# What a request names beside its path, in its query or its body: of which kind it is, and what else the body must
-# have. Every field of the description whose name says that it is an id stands here, or in NOT_OURS.
+# What a request names beside its path, in its query or its body: the kind, and what else the body
+# needs. Every field of the description that is an id by its name is listed here, or in NOT_OURS.
 NAMED = {
     ("GET", f"{COMPANY}/environment-leases", "environmentId"): "environment",
     ("GET", f"{COMPANY}/sandboxes", "environmentId"): "environment",
@@ -56,7 +57,7 @@ NAMED = {
     ("POST", "/api/environment-leases/{lease}/rollback", "template"): "template",
     ("POST", f"{PLACE}/custom-image-setup-sessions", "templateId"): "template",
 }
-# Names that are the provider's, a ticket, and what only instance administrators may say.
+# Names that belong to the provider, a ticket, and fields for instance administrators only.
 NOT_OURS = {("POST", "/api/environment-leases/{lease}/adopt", "providerLeaseId"), ("POST", "/api/tokens", "agentId"),
             ("GET", "/api/environment-custom-image-setup-sessions/{session}/terminal/ws", "terminalSessionId")}
 REST_OF_A_BODY = {
@@ -134,14 +135,14 @@ class Route:
         return filled + (f"?{query}" if query else "")
 
     def order(self):
-        """What ends something is asked for after what needs it."""
+        """Requests that end something come after those that need it."""
         if self.verb == "DELETE" and "{lease}" not in self.path:
             return 3 + ("{agent}" in self.path) + 2 * self.path.endswith("/{environment}")
         return 2 if self.path.endswith(ENDINGS) else int(self.verb not in ("GET", "HEAD", "OPTIONS", "TRACE"))
 
 
 def routes_of(document):
-    """Every route; one that can be upgraded to a WebSocket is there as a plain request too."""
+    """Every route; one that can be upgraded to a WebSocket is also listed as a plain request."""
     for path, verbs in document["paths"].items():
         for verb, operation in verbs.items():
             yield Route(verb.upper(), path, operation, upgrades=False)
@@ -150,7 +151,7 @@ def routes_of(document):
 
 
 def fields_of(document, operation):
-    """The names in the query and at the top of the body."""
+    """The names in the query and at the top level of the body."""
     names = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
     schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     if "$ref" in schema:
@@ -174,7 +175,7 @@ def named_in(document):
 class Foreign(BerthTest):
     def setUp(self):
         super().setUp()
-        self.folder.chmod(0o711)  # workers of plugins are other users
+        self.folder.chmod(0o711)  # plugin workers are other users
 
     def open(self, engine, variables):
         """A server with two companies that have one of everything."""
@@ -200,7 +201,7 @@ class Foreign(BerthTest):
             company.end()
 
     def ask(self, server, who, verb, path, body=None, upgrades=False):
-        """The answer, without the body where that goes on for ever."""
+        """The response, without its body if that never ends."""
         fields = {**(UPGRADE if upgrades else {})}
         if server.keys[who]:
             fields["Authorization"] = f"Bearer {server.keys[who]}"
@@ -215,7 +216,7 @@ class Foreign(BerthTest):
             return Answer(answer.status, answer.headers, b"" if goes_on else answer.read())
 
     def same(self, foreign, missing, red, what):
-        """Nothing but the ids that were sent tells the one from the other."""
+        """Only the ids that were sent distinguish the two."""
         text = foreign.text
         for name, value in red.ids.items():
             text = text.replace(value, MISSING[name])
@@ -223,7 +224,7 @@ class Foreign(BerthTest):
         fields = [{name: value for name, value in answer.headers.items() if name not in FLEETING}
                   for answer in (foreign, missing)]
         for each in fields:
-            each.pop("Content-Length", None)  # the names of secrets differ in length
+            each.pop("Content-Length", None)  # secret names differ in length
         self.assertEqual(*fields, what)
 
     def test_a_foreign_object_cannot_be_told_from_a_missing_one(self):
@@ -248,27 +249,27 @@ class Foreign(BerthTest):
         foreign, missing = (self.ask(server, name, route.verb, route.at(ids, blue.ticket), body, route.upgrades)
                             for ids in (red.ids, MISSING))
         self.same(foreign, missing, red, f"{who}: {route}")
-        # Of itself an agent reads only within a run.
+        # An agent reads about itself only within a run.
         if route.permission in ALLOWED["agent" if who == "run" else who] and \
                 (who, route.permission) != ("agent", "agent_self"):
             self.assertEqual(foreign.status, 404, f"{who}: {route}: {foreign.text}")
 
     def check_real(self, server, route, red):
-        """To its owner the same object is there: else the answers above prove nothing."""
+        """For its owner the same object exists: otherwise the responses above prove nothing."""
         if not names_an_object(route.path) or route.permission == "instance_admin":
             return
         who = "run of red" if route.permission == "agent_self" else "admin of red"
         ids = {**red.ids, "run": red.turn} if route.path.endswith("/transcript") else red.ids
         answer = self.ask(server, who, route.verb, route.at(ids, red.ticket),
                           body_of(route.verb, route.path), route.upgrades)
-        # Some things cannot be done in this state; the server inside knows only some methods.
+        # Some actions are impossible in this state; the server inside knows only some methods.
         is_found = answer.status < 400 or answer.status in (409, 422, 501) or "is a WebSocket" in answer.text
         self.assertTrue(is_found, f"{route}: {answer.status} {answer.text}")
         if route.path.endswith("/transcript"):
             self.assertIn("answer of red", answer.text)
 
     def check_instance(self, server, route, red):
-        """What belongs to no company tells no company of another."""
+        """Objects of the instance reveal nothing about another company."""
         if route.verb != "GET" or route.path.endswith("/config"):  # see the test below
             return
         for who in CALLERS:
@@ -320,10 +321,10 @@ class Foreign(BerthTest):
         foreign, missing = ask(red.ids[kind]), ask(MISSING[kind])
         what = f"{verb} {path} with the {kind} of another"
         self.same(foreign, missing, red, what)
-        is_filter = verb == "GET" or path.endswith("/reset")  # nothing fits what is not there
+        is_filter = verb == "GET" or path.endswith("/reset")  # nothing matches a missing object
         self.assertIn(foreign.status, (403, 404, 409, 422, *([200] if is_filter else [])), f"{what}: {foreign.text}")
         self.check_silent(foreign, red, what, sent=red.ids[kind])
-        # The same field is understood where the object is the caller's own.
+        # The same field works if the object is the caller's own.
         own = ask(blue.ids[kind])
         self.assertTrue(own.status < 400 or own.status == 409, f"{verb} {path} with its own {kind}: {own.text}")
         if not path.endswith("/reset"):  # the homes of its agent are elsewhere
@@ -359,7 +360,7 @@ class Foreign(BerthTest):
             yield read_events(answer)
 
     def state_of(self, server, company):
-        """What its owner reads of it, but for what grows by itself."""
+        """What its owner reads of it, except what grows by itself."""
         ids, state = company.ids, {}
         for kind, path in (("agent", "agents"), ("secret", "secrets"), ("token", "tokens"), ("sandbox", "sandboxes"),
                            ("environment", "environments"), ("template", "templates"), ("company", "companies")):

@@ -1,5 +1,5 @@
-"""A company that has one real object of each kind, and a key of each role. What has a path of its own in the API
-is found in `ids`, under the name of its path parameter."""
+"""A company that has one real object of each kind, and a key of each role. Objects with their own
+API path are in `ids`, under the name of their path parameter."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ LISTENS = ("import http.server; print('listening', flush=True); "
 # Keeps the token of its run where the test finds it.
 CALLS_BACK = "import os, pathlib, time; pathlib.Path({file!r}).write_text(os.environ['BERTH_API_KEY']); time.sleep(600)"
 
-# Answers one turn as Claude Code does, and leaves a file in the home of its agent.
+# Answers one turn like Claude Code, and leaves a file in its agent's home.
 CLAUDE = textwrap.dedent("""\
     #!{python}
     import json, os, pathlib, sys
@@ -32,7 +32,7 @@ CLAUDE = textwrap.dedent("""\
 
 
 def install_plugin(server, folder):
-    """A plugin of the instance that keeps a line in its log for each command; companies have settings for it."""
+    """An instance plugin that writes a log line for each command; companies have settings for it."""
     package = folder / "leaky"
     package.mkdir(exist_ok=True)
     (package / "worker").write_text(LEAKY)
@@ -51,7 +51,7 @@ def install_plugin(server, folder):
 
 
 class Company:
-    """Its keys are in server.keys, as "ROLE of NAME"; "run of NAME" is the token of a run that works."""
+    """Its keys are in server.keys, as "ROLE of NAME"; "run of NAME" is the token of an active run."""
 
     def __init__(self, server, folder, name):
         self.server, self.folder, self.name, self.turn = server, folder, name, None
@@ -120,7 +120,8 @@ class Company:
                                                      "config": {"provider": "linux", **config}})["id"]
 
     def make_places(self):
-        """An environment that somebody has prepared twice and prepares again, and a run that listens in it."""
+        """An environment that a user has prepared twice and prepares again, and a run that listens
+        in it."""
         place = self.ids["environment"] = self.place("place", egress={"allow": ["example.org"]})
         for _ in range(2):
             begun = self.made(f"/api/environments/{place}/custom-image-setup-sessions", {})["session"]["id"]
@@ -136,7 +137,7 @@ class Company:
         done = self.made(f"/api/environment-leases/{self.ids['lease']}/exec",
                          {"argv": ["sh", "-c", f"echo file of {self.name} > f"]})
         assert done["exitCode"] == 0, done
-        # A lease that no run works with, and an environment that nobody prepares.
+        # A lease without a run, and an environment without a setup session.
         self.free = {"lease": self.made(f"/api/environment-leases/{self.ids['lease']}/fork", {})["id"],
                      "environment": self.place("free")}
 
@@ -154,7 +155,7 @@ class Company:
                                                  "env": {"MARKER": f"line of {self.name}"}})["id"])
 
     def traces(self):
-        """What no other company may read, wherever it is."""
+        """Texts that no other company may read anywhere."""
         words = [f"{what} of {self.name}" for what in ("company", "door", "value", "agent", "answer", "file", "place",
                                                        "kept", "region", "line")]
         return [one for one in (*self.ids.values(), self.turn, self.caller_run, *words) if one]

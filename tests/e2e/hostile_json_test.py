@@ -1,5 +1,5 @@
-"""JSON whose keys all fall into one slot of the table that an object of that size would have. Reading it must not
-take longer than reading any other, because one thread serves everybody."""
+"""JSON whose keys all fall into one slot of an object's table of that size. Parsing it must not
+take longer than any other JSON, because one thread serves all clients."""
 
 import json
 import sys
@@ -10,9 +10,9 @@ import time
 import runs_support as runs
 from support import BerthTest
 
-# Of FNV-1a, by which Boost.JSON finds the slot of a key.
+# Of FNV-1a, which Boost.JSON uses to find a key's slot.
 PRIME, START = 0x100000001B3, 0xCBF29CE484222325
-# Of the address of a table: a large one begins behind the head that malloc puts at the begin of a page.
+# Of a table's address: a large one begins after the header that malloc puts at the start of a page.
 ADDRESS = 0x10
 SLOWEST_S = 1.0
 
@@ -44,11 +44,11 @@ class HostileJson(BerthTest):
     def setUpClass(cls):
         super().setUpClass()
         table = "{" + ",".join(f"{json.dumps(key)}:0" for key in keys_of_one_slot(14)) + "}"
-        # The tables stand in different places, one in four of them where the keys fall together.
+        # The tables are at different addresses, one in four of them where the keys collide.
         cls.tables = "[" + ",".join([table] * 6) + "]"
 
     def slowest_health(self, server, work):
-        """How long others waited at the most while the work went on."""
+        """The longest wait of other clients while the work ran."""
         over = threading.Event()
         waited = []
 
@@ -75,7 +75,7 @@ class HostileJson(BerthTest):
 
         def send():
             for _ in range(3):
-                # Signing in needs no key.
+                # Signing in does not need a key.
                 self.assertIn(server.post("/api/session", body).status, (400, 413))
                 self.assertEqual(server.post("/api/companies", body, key).status, 400)
 

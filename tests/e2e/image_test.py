@@ -1,4 +1,4 @@
-"""Images: what goes in comes out, what is hostile stays out, and nothing half-done is left."""
+"""Images: what goes in comes out, hostile content is rejected, and nothing partial is left."""
 
 import contextlib
 import fcntl
@@ -25,7 +25,7 @@ ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), p
 
 
 def tar_of(entries, mode="w"):
-    """A tar as bytes. An entry is (path, content), or a TarInfo for what tarfile makes otherwise."""
+    """A tar as bytes. An entry is (path, content), or a TarInfo for special cases."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode=mode) as tar:
         for entry in entries:
@@ -46,8 +46,8 @@ def member(path, kind, target=""):
 
 
 class Layout:
-    """An OCI layout with what its makers never write: layers that are changed, damaged, of another size or
-    machine. Sound ones are those of `umoci` (OtherTools)."""
+    """An OCI layout with what real tools never write: layers that are changed, damaged, or of
+    another size or machine. Valid layouts are made by `umoci` (OtherTools)."""
 
     bytes_promised_too_many = 0  # of each blob
 
@@ -128,7 +128,7 @@ class ImageTest(BerthTest):
             self.skipTest(why_not)
 
     def environment(self, server, name, image):
-        """Its id, as soon as the server has noted what it starts from."""
+        """Its id, as soon as the server has recorded what it starts from."""
         made = server.post(f"/api/companies/{server.company()}/environments",
                            {"name": name, "driver": "sandbox",
                             "config": {"provider": "linux", "image": image}})
@@ -241,7 +241,7 @@ class Images(ImageTest):
             self.skipTest("mounting a small file system needs root")
         tar = self.write("large.tar", tar_of([("small", b"x"), ("large", b"x" * (8 << 20))]))
         self.home.mkdir()
-        # In a mount namespace of its own, which is gone with the shell whatever happens.
+        # In its own mount namespace, which disappears with the shell whatever happens.
         script = """mount -t tmpfs -o size=2m tmpfs "$2" || exit 77
             "$1" image import "$3" a --home "$2" --json; echo $?
             cd "$2"/images && find by-digest names drafts -mindepth 1
@@ -281,7 +281,8 @@ class Images(ImageTest):
     def test_an_import_that_is_interrupted_takes_its_draft_along_and_says_so(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number):
-                # Whoever starts the tests in the background may ignore SIGINT, and children inherit that.
+                # A shell that starts the tests in the background may ignore SIGINT, and children
+                # inherit that.
                 process = subprocess.Popen(
                     [BERTH, "image", "import", "/dev/stdin", "a", "--home", str(self.home)],
                     stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -388,7 +389,7 @@ class Images(ImageTest):
         process.wait()
         self.did("rm", "tiny", "--yes")
 
-        # Its keeper would wait half a minute whether somebody comes back.
+        # Its keeper would wait half a minute for a server to come back.
         card = keepers()[0].read_text().splitlines()
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(next(line.split()[1] for line in card if line.startswith("pid "))), signal.SIGTERM)
@@ -433,7 +434,7 @@ class Images(ImageTest):
     def test_a_debian_has_a_localhost_and_nothing_of_this_machine(self):
         if not shutil.which("apt-get"):
             self.skipTest("this machine has no apt")
-        # As mmdebstrap does it, but with a tree that is made in no time.
+        # Like mmdebstrap, but with a tree that is created quickly.
         tools = self.tool("mmdebstrap", """tree=$(mktemp -d) && mkdir "$tree/etc"
             echo vm >"$tree/etc/hostname"; echo nameserver 10.0.0.1 >"$tree/etc/resolv.conf"
             for word in "$@"; do
@@ -504,7 +505,7 @@ class OtherTools(ImageTest):
         self.umoci("insert", *(() if os.geteuid() == 0 else ("--rootless",)), *words, source, target)
 
     def make_layout(self):
-        """Two versions of a small system: what the first has, the second replaces, removes or hides."""
+        """Two versions of a small system: the second replaces, removes or hides parts of the first."""
         busybox = shutil.which("busybox")
         needed = re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", busybox], capture_output=True, text=True,
                                                          check=False).stdout)

@@ -1,4 +1,4 @@
-"""Sandboxes that are kept for the next run, and people who work in them meanwhile."""
+"""Sandboxes that are kept for the next run, and users who work in them meanwhile."""
 
 import http.client
 import os

@@ -1,4 +1,4 @@
-"""Runs groups of end-to-end tests side by side, each group in a process of its own."""
+"""Runs groups of end-to-end tests in parallel, each group in its own process."""
 
 import os
 import re
@@ -8,21 +8,22 @@ import threading
 import time
 
 VERDICT = re.compile(r"^(ok|FAIL|skip) +\S")
-# Three lanes keep two cores busy: half of what these tests do is wait.
+# Three lanes keep two cores busy: half of the time these tests wait.
 LANES = int(os.environ.get("BERTH_E2E_LANES", "3"))
 # These expect a server to answer, or to be silent, within seconds. One of them runs at a time.
 TIMING = ("crash.", "load.", "network.", "nodes.", "recovery.", "shares.")
-# What takes longest begins first, so that no lane ends long after the others. The rest follows in the order of
-# the alphabet: nothing breaks when this list is old.
+# The longest begin first, so that no lane ends long after the others. The rest follows in
+# alphabetical order: nothing breaks when this list is outdated.
 LONGEST_FIRST = ("plugin_dev.", "nodes.", "load.", "foreign.", "sandbox.", "real_agents.", "plugins.Faults", "recovery.",
                  "templates.", "shares.", "output.", "files.")
 
 
 class Lanes:
-    """Gives the next group to the first lane that is free. Every group runs to its end, also after a failure."""
+    """Gives the next group to the first free lane. Every group runs to its end, even after a
+    failure."""
 
     def __init__(self, command, groups):
-        self.command = command  # runs the tests that follow it, by their names
+        self.command = command  # runs the tests whose names follow it
         self.waiting = sorted(groups, key=rank)
         self.timing_is_busy = False
         self.all_passed = True
@@ -76,7 +77,7 @@ class Lanes:
         return status == 0
 
     def _print(self, block):
-        """Lines of one test stay together."""
+        """Keeps the lines of one test together."""
         with self.printing:
             sys.stdout.writelines(block)
             sys.stdout.flush()

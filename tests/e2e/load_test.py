@@ -12,7 +12,7 @@ from support import BERTH, BerthTest
 
 RUNS = 1000
 CALLERS = 16
-# A sanitizer keeps freed memory, and is slow: fewer runs, and nothing about memory.
+# A sanitizer keeps freed memory, and is slow: fewer runs, and no memory check.
 SANITIZED = b"__asan_init" in Path(BERTH).read_bytes()
 
 
@@ -23,7 +23,7 @@ def resident_mb(pid):
 
 class Load(BerthTest):
     def run_many(self, server, count, ledger):
-        """Each caller starts a run and waits for its end, over and over."""
+        """Each caller starts a run and waits for its end, repeatedly."""
         company, ended, lock = server.company(), [], threading.Lock()
         left = iter(range(count))
 

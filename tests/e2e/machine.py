@@ -1,5 +1,5 @@
-"""What this machine offers, by looking at the machine itself. A test skips for what it finds here and never for what
-Berth answered: that is what the test is about."""
+"""What this machine offers, found by examining the machine itself. A test skips because of these
+results and never because of Berth's answer, which is what it tests."""
 
 import ctypes
 import json
@@ -13,14 +13,15 @@ LANDLOCK_ASKS_FOR_VERSION = 1
 
 
 def why_no_sandbox(user=None):
-    """Nothing where this user, or the one who runs the tests, may make the namespaces of a sandbox; else why not."""
+    """Nothing if this user, or the user who runs the tests, may create a sandbox's namespaces; else
+    why not."""
     done = subprocess.run([*as_user(user), "unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc",
                            "--uts", "--fork", "true"], capture_output=True, text=True, check=False, cwd="/")
     return None if done.returncode == 0 else f"no namespaces can be made here: {done.stderr.strip()}"
 
 
 def group_of(controller):
-    """The control group of this process in the hierarchy of a controller; nothing where none has it."""
+    """The control group of this process in a controller's hierarchy; nothing if there is none."""
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         number, names, path = line.split(":", 2)
         if controller in names.split(","):
@@ -35,7 +36,7 @@ def group_of(controller):
 
 
 def can_make_groups(controller, user=None):
-    """Whether this user may put groups below that of the tests, with this controller."""
+    """Whether this user may create groups below that of the tests, with this controller."""
     group = group_of(controller)
     return group is not None and subprocess.run([*as_user(user), "test", "-w", str(group)], check=False).returncode == 0
 

@@ -1,8 +1,8 @@
-"""A model on loopback whose answers are written down: Anthropic's Messages and OpenAI's Responses, as streams.
+"""A scripted model on loopback: Anthropic's Messages and OpenAI's Responses, as streams.
 
-Each turn of a user is answered with two calls of a tool (one writes a file, one reads it back) and then with a
-sentence that holds what was read. Requests are kept, so that a test can see what the model was told.
-"""
+Each user turn is answered with two tool calls (one writes a file, one reads it back) and then
+with a sentence that contains what was read. Requests are kept, so that a test can check what the
+model received."""
 
 import http.server
 import itertools
@@ -16,8 +16,9 @@ READ = "cat note.txt"
 
 
 class ModelServer:
-    """fail: what every request gets in place of an answer: a status, or "nonsense", "nothing" (until the client
-    goes), "cut" (a stream that breaks off). slow: a command that the first tool call runs instead."""
+    """fail: what every request gets instead of a response: a status, or "nonsense", "nothing"
+    (until the client disconnects), "cut" (a stream that breaks off). slow: a command that the
+    first tool call runs instead."""
 
     def __init__(self, host="127.0.0.1"):
         self.requests = []
@@ -117,7 +118,7 @@ class ModelServer:
 
     @staticmethod
     def claude_results(messages):
-        """What the tools of the last turn have said."""
+        """What the tools of the last turn have returned."""
         results = []
         for message in reversed(messages):
             content = message["content"]
@@ -156,7 +157,7 @@ class ModelServer:
     # For tests
 
     def turns(self, path):
-        """The requests that had tools, so that they are of the conversation itself."""
+        """The requests with tools, which belong to the conversation itself."""
         return [one["body"] for one in self.requests if one["path"] == path and one["body"].get("tools")]
 
     def wait_for(self, count, limit_s=60):

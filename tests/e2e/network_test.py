@@ -1,4 +1,4 @@
-"""Clients that are slow, wrong or not who they say."""
+"""Clients that are slow, wrong or not who they claim to be."""
 
 import re
 import resource
@@ -72,7 +72,7 @@ def read_to_end(client):
 
 
 class SlowClients:
-    """Connections that send a request one byte at a time, and come back when they are thrown out."""
+    """Connections that send a request one byte at a time, and reconnect when they are closed."""
 
     REQUEST = b"GET /api/health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Padding: " + b"x" * 4000
 

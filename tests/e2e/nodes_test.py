@@ -1,4 +1,4 @@
-"""Two servers on one PostgreSQL: what one leaves, the other finishes, and a late one cannot act."""
+"""Two servers on one PostgreSQL: each finishes what the other left, and a late one cannot act."""
 
 import contextlib
 import json
@@ -46,10 +46,11 @@ class OnOneDatabase(BerthTest):
         return self.serve(*times, *flags, home=self.folder / name, **self.variables)
 
     def wait_for_beats(self, server, times, servers=2):
-        """Until each server has said so many times more that it lives, and has looked at the others each time."""
+        """Waits until each server has sent this many more heartbeats, and has checked the others
+        each time."""
         nodes = lambda: {one["id"]: one["heartbeatAt"] for one in server.get("/api/instance/nodes").json}
         self.assertTrue(runs.eventually(lambda: len(nodes()) == servers), nodes())
-        for _ in range(times + 1):  # it looks at the others after it has said so
+        for _ in range(times + 1):  # it checks the others after its heartbeat
             before = nodes()
             self.assertTrue(runs.eventually(lambda: all(nodes().get(id) != at for id, at in before.items())), before)
 
@@ -74,7 +75,7 @@ class Nodes(OnOneDatabase):
         ended = runs.wait_for_end(second, run, limit_s=60)
         self.assertEqual((ended["status"], ended["errorCode"]), ("interrupted", "process_lost"))
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(second)))
-        # The keeper was not renewed, so by then the command is gone, whoever is frozen.
+        # The keeper was not renewed, so by then the command has ended, whichever process is frozen.
         self.assertFalse(os.path.exists(f"/proc/{held['processPid']}"))
 
         ended = runs.look(second, run)
@@ -84,7 +85,8 @@ class Nodes(OnOneDatabase):
         after = runs.look(second, run)
         self.assertEqual((after["status"], after["updatedAt"]), (ended["status"], ended["updatedAt"]))
 
-        # Its home is another node now, and removes what the old one left on the disk.
+        # Its home folder belongs to another node now, which removes what the old one left on the
+        # disk.
         again = self.node("first")
         folder = self.folder / "first" / "leases"
         self.assertTrue(runs.eventually(lambda: not list(folder.iterdir())), list(folder.iterdir()))
@@ -137,7 +139,7 @@ class Nodes(OnOneDatabase):
         run = runs.start(server, "sh", "-c", f"echo once >> {ledger}; echo begin; sleep 2; echo end")
         runs.wait_until(server, run, {"running"})
         with self.database_away():
-            # The command ends while nobody can write it down.
+            # The command ends while no server can record it.
             time.sleep(4)
         ended = runs.wait_for_end(server, run)
         self.assertEqual(ended["status"], "succeeded", ended)
@@ -147,13 +149,13 @@ class Nodes(OnOneDatabase):
 
 
 class SandboxesOfNodes(OnOneDatabase):
-    """A sandbox is processes and files of the server that made it: no other can act on it."""
+    """A sandbox consists of processes and files of the server that made it: no other can act on it."""
 
     def setUp(self):
         super().setUp()
         if why_not := machine.why_no_sandbox():
             self.skipTest(why_not)
-        # It makes the company and its environments before the others come.
+        # It creates the company and its environments before the others start.
         self.first = self.node("first")
         company = self.first.company()
         rows = self.first.get(f"/api/companies/{company}/environments").json
@@ -178,7 +180,7 @@ class SandboxesOfNodes(OnOneDatabase):
         return seen
 
     def test_a_run_of_a_silent_server_is_given_up_when_its_keeper_must_be_gone(self):
-        # A pid of inside means nothing here; the command is told by its words.
+        # A pid from inside means nothing here; the command is identified by its arguments.
         words = ["sleep", f"120.{os.getpid()}"]
         run = runs.start(self.first, *words, environmentId=self.sandbox)
         runs.wait_until(self.first, run, {"running"})
@@ -201,7 +203,7 @@ class SandboxesOfNodes(OnOneDatabase):
         self.wait_for_beats(second, 1)
         first.kill()
         self.assertTrue(runs.eventually(lambda: "node.fenced" in second.said(), limit_s=30))
-        self.wait_for_beats(second, 2, servers=1)  # it looks at what the other has left
+        self.wait_for_beats(second, 2, servers=1)  # it checks what the other has left
         self.assertEqual(runs.look(second, run)["status"], "running")
         again = self.node("first", times=LONG_HOLD)
         self.ended(again, run)
@@ -229,7 +231,7 @@ class SandboxesOfNodes(OnOneDatabase):
             run = runs.start(server, "true", environmentId=where)
             node = self.ended(server, run)["nodeId"]
             boxes.setdefault(node, set()).add(self.lease_of(server, run)["sandboxId"])
-            # It serves another when it is given back, which is after the end of the run.
+            # It serves another run when it is released, which is after the end of the run.
             self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(self.first)))
         self.assertEqual([len(used) for used in boxes.values()], [1, 1], boxes)
         self.assertEqual(len(set.union(*boxes.values())), 2, "one sandbox on two servers")
@@ -243,13 +245,13 @@ class SandboxesOfNodes(OnOneDatabase):
         self.assertIn(captured.status, (200, 201), captured.text)
         where = self.environment("tooled", template="tools")
         second = self.node("second")
-        self.wait_for_beats(second, 1)  # each knows of the other from then on
+        self.wait_for_beats(second, 1)  # each knows the other from then on
         for server in (self.first, second) * 3:
             self.ended(server, runs.start(server, "sh", "-c", "cat $HOME/kept", environmentId=where))
 
 
 class AgentsOfNodes(OnOneDatabase):
-    """The home of an agent is on the disk of one server, and so is its session."""
+    """An agent's home is on one server's disk, and so is its session."""
 
     def setUp(self):
         super().setUp()
@@ -298,7 +300,7 @@ class AgentsOfNodes(OnOneDatabase):
         self.assertEqual(len({home["place"] for home in homes}), 2)
         self.assertEqual({name: len(found) for name, found in self.folders().items()}, {"first": 1, "second": 1})
 
-        # Its end through one server empties the disk of the other, too.
+        # A reset through one server also empties the other's disk.
         reset = self.servers[0].post(f"/api/agents/{self.agent}/reset", {})
         self.assertEqual((reset.status, reset.json["homes"]), (200, 2), reset.text)
         self.assertTrue(runs.eventually(lambda: not any(self.folders().values()), limit_s=60), self.folders())
@@ -317,11 +319,11 @@ class AgentsOfNodes(OnOneDatabase):
 
 
 class WhoHasWhat(OnOneDatabase):
-    """Whoever asks a server for what another one has is told which."""
+    """A server names the other server when a caller requests what that one has."""
 
     def setUp(self):
         super().setUp()
-        # Alone and full, so that whatever is asked for from now on is with the other one.
+        # Alone and full, so that everything requested from now on is on the other one.
         self.here = self.node("here", "--runs-max", "1")
         runs.wait_until(self.here, runs.start(self.here, "sleep", "120"), {"running"})
         self.there = self.node("there")
@@ -347,7 +349,7 @@ class WhoHasWhat(OnOneDatabase):
         path = f"/api/environment-leases/{seen['leaseId']}"
         self.assertEqual(self.here.get(path).json["server"]["url"], self.address)
         self.assertIn(self.address, self.here.get(path + "/usage").json["error"])
-        # At once, though nothing was said yet.
+        # At once, although there is no output yet.
         refused = self.here.get(f"/api/heartbeat-runs/{run}/log").json
         self.assertEqual(refused["code"], "log_unavailable")
         self.assertIn(self.address, refused["error"])

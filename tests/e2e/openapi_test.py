@@ -1,4 +1,4 @@
-"""The description of the API is part of the product: it changes only on purpose."""
+"""The API description is part of the product: it changes only on purpose."""
 
 import json
 
@@ -41,7 +41,7 @@ class OpenApi(BerthTest):
         self.assertEqual(set(ports), {"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 
     def resolve(self, document, part):
-        """Every reference leads somewhere."""
+        """Every reference resolves."""
         if isinstance(part, dict):
             if "$ref" in part:
                 found = document

@@ -1,4 +1,5 @@
-"""Output that is large, long, binary or has no room: it is kept byte for byte, or the loss is said."""
+"""Output that is large, long, binary or does not fit: it is kept byte for byte, or the loss is
+reported."""
 
 import hashlib
 import http.client
@@ -151,7 +152,7 @@ class Output(BerthTest):
         def berth(*words):
             return self.run_berth("--home", home, *words, stdin="")
 
-        # An eighth of the disk is kept free; less is left, and enough for the rows of the server.
+        # An eighth of the disk is kept free; less is left, but enough for the server's rows.
         left = os.statvfs(home).f_bavail * os.statvfs(home).f_frsize
         ballast = home / "ballast"
         ballast.write_bytes(bytes(left - 6 * MEGABYTE))

@@ -1,4 +1,4 @@
-"""Who gets to the server's machine without a wall: not an agent by itself, and not a company by itself."""
+"""Who may use the server's machine without isolation: neither an agent nor a company by itself."""
 
 import contextlib
 import json
@@ -9,7 +9,8 @@ import machine
 import runs_support as runs
 from support import BerthTest
 
-# What an agent's program does that reads its prompt as a script: it wakes itself with another one.
+# A stand-in for an agent's program that runs its prompt as a script: it wakes itself with another
+# one.
 WAKE = textwrap.dedent("""
     cat > wake.py <<'END'
     import json, os, sys, urllib.error, urllib.request
@@ -27,7 +28,7 @@ WAKE = textwrap.dedent("""
     NEXT
     python3 wake.py
 """)
-# On the host there is a home of the server; in a sandbox there is not.
+# The host has a server home folder; a sandbox does not.
 LOOK = "test -e %s/master.key && echo ESCAPED || echo inside"
 
 
@@ -47,7 +48,7 @@ class PlacementWalls(BerthTest):
         return said[1]
 
     def test_a_run_in_a_sandbox_that_wakes_itself_stays_in_it(self):
-        # Where no operator has set a default, as before there was one for new companies.
+        # Without a default set by the operator, as before new companies had one.
         server = self.serve(place=None)
         company = server.company()
         sandbox = self.sandbox_of(server)
@@ -87,7 +88,7 @@ class PlacementWalls(BerthTest):
         self.assertEqual(server.post(f"/api/agents/{agent}/wakeup", {}, who).status, 202)
 
     def tenant(self, server, name):
-        """A company of its own on a server that asks for keys: its path, and who may do what there."""
+        """A separate company on a server with keys: its path, and its keys by role."""
         instance = {"Authorization": "Bearer " + (server.home / "admin.token").read_text().strip()}
         company = server.post("/api/companies", {"name": name}, instance).json["id"]
         home = f"/api/companies/{company}"
@@ -100,7 +101,7 @@ class PlacementWalls(BerthTest):
         return home, instance, key("operator"), key("admin")
 
     def attempts(self, server, home, operator):
-        """What gives an operator the machine: the name of each attempt, and its answer."""
+        """Attempts to give an operator the machine: each name, and its response."""
         local = self.environments(server, home.rpartition("/")[2], **operator)["Local"]
         script = f"head -c 4 {server.home}/admin.token"
 
@@ -162,7 +163,7 @@ class PlacementWalls(BerthTest):
         self.assertEqual((seen["status"], seen["environment"]["name"]), ("succeeded", "Sandbox"))
 
     def downgrade(self):
-        """The database of the home, as a program of schema 7 left it."""
+        """The database of the home folder, as a program of schema 7 left it."""
         with contextlib.closing(sqlite3.connect(self.home / "berth.db")) as database, database:
             database.execute("drop table agent_homes")
             database.execute("drop index sandboxes_company_id_provider_provider_lease_id")

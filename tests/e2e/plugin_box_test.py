@@ -1,4 +1,4 @@
-"""The box around a plugin's worker: what a hostile plugin reaches of the server that started it."""
+"""The box around a plugin's worker: what a hostile plugin can reach on the server that started it."""
 
 import http.server
 import json
@@ -11,7 +11,7 @@ from runs_support import eventually
 
 ORDINARY = 54321
 
-# Attacks as soon as it is started, and writes down what worked.
+# Attacks as soon as it is started, and records what worked.
 EVIL = r'''#!/usr/bin/env python3
 import json, os, socket, sys, urllib.request
 STATE, HOME, PORT = "@STATE@", "@HOME@", @PORT@
@@ -59,7 +59,7 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 '''
 
-# Asks the proxy for two addresses as soon as it is started, with what no log may hold.
+# Requests two addresses from the proxy as soon as it is started, with data that must not be logged.
 ASKS = r'''#!/usr/bin/env python3
 import json, socket, sys
 def ask(host, port):

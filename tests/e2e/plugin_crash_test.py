@@ -1,5 +1,6 @@
-"""The server is killed while it starts, disables, upgrades and removes a plugin, and while it looks for a
-sandbox of one: the next server finishes what was begun, and nothing is lost, doubled or left behind."""
+"""The server is killed while it starts, disables, upgrades and removes a plugin, and while it looks
+for a plugin's sandbox. The next server finishes what was begun, and nothing is lost, doubled or
+left behind."""
 
 import http.client
 import os
@@ -20,7 +21,8 @@ class Deaths(plugins_test.PluginTest):
         return file
 
     def installed(self, home):
-        """A home in which version 1.0.0 is installed from an archive, and an environment uses it."""
+        """A home folder in which version 1.0.0 is installed from an archive, and an environment
+        uses it."""
         server = self.serve(home=home)
         self.install(server, self.archive())
         environment = self.environment(server).json["id"]
@@ -46,7 +48,7 @@ class Deaths(plugins_test.PluginTest):
         environment = self.installed(self.home)
         starts = len(self.calls("initialize"))
         again = self.killed("plugin.start_intended:2", self.home, "POST", f"{PLUGIN}/restart", {})
-        # The server that died had started a worker before it was asked for another one.
+        # The dead server had started a worker before it was asked for another one.
         self.assertEqual(len(self.calls("initialize")), starts + 2)
         self.check_ready(again, environment, "1.0.0")
         self.assertEqual(len(self.folders(self.home)), 1)
@@ -59,7 +61,7 @@ class Deaths(plugins_test.PluginTest):
         starts = len(self.calls("initialize"))
         probed = again.post(f"/api/environments/{environment}/probe", {})
         self.assertFalse(probed.json.get("ok"), probed.text)
-        # The same request is answered from the first one.
+        # The repeated request gets the first one's response.
         repeated = again.request("POST", f"{PLUGIN}/disable", {"reason": "quiet"},
                                  {"Idempotency-Key": "plugin.disable_intended"})
         self.assertEqual((repeated.status, repeated.json["status"]), (200, "disabled"), repeated.text)

@@ -1,4 +1,4 @@
-"""What the author of a plugin does: a skeleton, its build, its examination."""
+"""What a plugin author does: a skeleton, its build, its examination."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class PluginDevelopment(unittest.TestCase):
         if installed.returncode != 0:
             self.skipTest("the published SDK could not be installed: " + installed.stdout.strip())
         self.assert_conforms(sdk / "c")
-        # The SDK waits half a minute for a host that is silent: once is enough.
+        # The SDK waits half a minute for a silent host: once is enough.
         for part in ("start", "execute", "crash"):
             self.assert_conforms(sdk / "a", "--only", part, at_least=3)
 

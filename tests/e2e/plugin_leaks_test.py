@@ -1,4 +1,4 @@
-"""A plugin that tells everything it is given: no company may read what it says of another."""
+"""A plugin that leaks everything it is given: no company may read what it prints about another."""
 
 import json
 import os
@@ -11,8 +11,9 @@ from support import BerthTest
 PLANTED = 'PLANTED-Zq7-sEcr3t"val\\ue-91x'
 PART = "PLANTED-Zq7"  # in every spelling
 
-# Logs each command with all its parameters, by every way that a worker has; the command decides how it
-# goes on: "die" ends the worker with its parameters on stderr, "refuse" puts them into an error.
+# Logs each command with all its parameters, in every way that a worker has. The command decides how
+# it continues: "die" ends the worker with its parameters on stderr, "refuse" puts them into an
+# error.
 LEAKY = r'''#!/usr/bin/env python3
 import json, os, subprocess, sys, threading, time
 speaking = threading.Lock()
@@ -160,7 +161,7 @@ class Leaks(BerthTest):
         return answer
 
     def everything_of(self, server, who, company, runs):
-        """All that the caller can read of the plugin and of the company."""
+        """Everything that the caller can read about the plugin and the company."""
         paths = ["/api/plugins", "/api/plugins/test.leaky", "/api/plugins/test.leaky/health",
                  "/api/plugins/test.leaky/logs?limit=500", f"/api/companies/{company}/activity",
                  f"/api/companies/{company}/environment-leases"]
@@ -216,7 +217,7 @@ class Leaks(BerthTest):
                                   ("A", "echo refuse", {"SECRET_A": self.reference})):
             runs[name].append(self.start(server, name, script, **env))
             self.end_of(server, name, runs[name][-1])
-        # The worker dies of A's command while B works.
+        # A's command kills the worker while B's runs.
         runs["B"].append(self.start(server, "B", "exec sleep 50"))
         self.assertTrue(eventually(lambda: "exec sleep 50" in self.logs(server, "operator of B").text))
         runs["A"].append(self.start(server, "A", "echo die", SECRET_A=self.reference))
@@ -238,7 +239,7 @@ class Leaks(BerthTest):
             self.assertTrue(any(words in line["message"] for line in of_no_call), words)
         self.assertEqual(self.call(server, "viewer of B", "GET", "/api/plugins/test.leaky/logs").status, 403)
 
-        # And while it is down for good.
+        # And while it is permanently down.
         (self.package / "worker").write_text("#!/bin/sh\necho 'gone for good' >&2\nexit 3\n")
         runs["A"].append(self.start(server, "A", "echo die again", SECRET_A=self.reference))
         state = lambda who: self.call(server, who, "GET", "/api/plugins/test.leaky").json

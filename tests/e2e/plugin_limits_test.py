@@ -1,4 +1,4 @@
-"""What a plugin may take of the room that all share: its own folder, the activities, the state."""
+"""What a plugin may use of shared space: its own folder, the activities, the state."""
 
 import json
 
@@ -6,7 +6,7 @@ import plugin_leaks_test
 from plugins_test import PluginTest
 from runs_support import eventually, start, wait_for_end
 
-# Fills the folder that is its own, as soon as it is told to by a file beside its program.
+# Fills its own folder as soon as a file beside its program requests it.
 GREEDY = r'''#!/usr/bin/env python3
 import json, os, sys, tempfile, threading, time
 def fill():
@@ -88,13 +88,13 @@ class Limits(PluginTest):
         self.assertTrue(eventually(lambda: shown()["status"] == "error"), shown())
         self.assertIn("holds more than 8 MB", shown()["lastError"])
         self.assertIn("plugin_files_mb", shown()["lastError"])
-        # Enabled again with a folder that is full, it ends the same way.
+        # Enabled again with a full folder, it ends in the same way.
         server.post("/api/plugins/test.boxes/enable", {})
         self.assertTrue(eventually(lambda: shown()["status"] == "error"), shown())
 
 
 class Floods(plugin_leaks_test.Leaks):
-    # Those of the base class are its own.
+    # The base class's tests run only there.
     for name in [name for name in dir(plugin_leaks_test.Leaks) if name.startswith("test_")]:
         locals()[name] = None
     del name

@@ -1,4 +1,4 @@
-"""Commands with somebody in front of them in sandboxes of plugins: logins, streams of bytes, setups."""
+"""Interactive commands in plugin sandboxes: logins, byte streams, setups."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from plugins_test import FAKE, PROVIDER, PluginTest
 from runs_support import eventually, start, unfinished_leases, wait_until
 from support import BERTH, BerthTest, clean_environment
 
-# The provider of plugins_test.py with a terminal and byte streams, each to a real process. What is open
-# is a file of its own.
+# The provider of plugins_test.py with a terminal and byte streams, each to a real process. Each
+# open one has its own file.
 LIVE = r'''
 import base64, pty, threading
 routes, saying = {}, threading.Lock()

@@ -15,7 +15,7 @@ from support import BERTH, BerthTest
 FAKE = Path(BERTH).parent / "plugins" / "fake"
 SECRET = "sk-hidden-6f1d0c"
 
-# A provider in a page: a sandbox is a folder, and every call is written down with its config.
+# A short provider: a sandbox is a folder, and every call is recorded with its config.
 PROVIDER = r'''#!/usr/bin/env python3
 import base64, json, os, shutil, subprocess, sys, threading
 STATE, VERSION = "@STATE@", "@VERSION@"
@@ -120,7 +120,7 @@ for line in sys.stdin:
         threading.Thread(target=serve, args=(message,), daemon=True).start()
 '''
 
-# Subscribes while it starts, writes down what it hears, and says so.
+# Subscribes while it starts, records the events it gets, and reports that.
 LISTENER = r'''#!/usr/bin/env python3
 import json, os, sys
 STATE = "@STATE@"
@@ -179,7 +179,7 @@ class PluginTest(BerthTest):
             place.chmod(0o777)
 
     def serve(self, *flags, **options):
-        # The workers of these tests write down what they are asked, where the tests can read it.
+        # The workers of these tests record their calls where the tests can read them.
         options.setdefault("BERTH_PLUGIN_FOLDERS", str(self.state))
         return super().serve(*flags, **options)
 
@@ -225,7 +225,7 @@ class PluginTest(BerthTest):
         return server.get("/api/plugins/test.boxes/health").json["worker"]["pid"]
 
     def check_serves(self, server, environment, version):
-        """A probe and a run are served, by this version alone."""
+        """A probe and a run are served, only by this version."""
         before = len(self.calls())
         probed = server.post(f"/api/environments/{environment}/probe", {})
         self.assertTrue(probed.json.get("ok"), probed.text)
@@ -321,7 +321,7 @@ class Life(PluginTest):
         self.assertIn("http.outbound", asked.text)
         self.assertEqual(self.status(server), "upgrade_pending")
         self.check_serves(server, environment, "1.1.0")
-        # After a restart the folder holds nothing but the version that nobody has agreed to.
+        # After a restart the folder holds only the version that was never approved.
         server.stop()
         server = self.serve()
         self.assertIn("http.outbound", server.get("/api/plugins/test.boxes").json["lastError"])
@@ -334,7 +334,7 @@ class Life(PluginTest):
         self.check_serves(server, environment, "2.0.0")
 
     def check_serves_nobody(self, server, environment):
-        """A probe and a run are refused, by code and remedy, and no worker hears of them."""
+        """A probe and a run are refused, with code and remedy, and no worker sees them."""
         before = len(self.calls())
         probed = server.post(f"/api/environments/{environment}/probe", {}).json
         self.assertFalse(probed["ok"], probed)
@@ -406,7 +406,7 @@ class Life(PluginTest):
         config = {"companyId": server.company(), "configJson": {"region": "eu"}}
         first, second = twice(f"{plugin}/config", config, "config-1")
         self.assertEqual(first.json, second.json)
-        # One that comes late does not undo what was set after it.
+        # A late one does not undo what was set after it.
         server.post(f"{plugin}/config", {**config, "configJson": {"region": "us"}})
         server.request("POST", f"{plugin}/config", config, {"Idempotency-Key": "config-1"})
         self.assertEqual(server.get(f"{plugin}/config?companyId={server.company()}").json["configJson"],
@@ -432,12 +432,12 @@ class Life(PluginTest):
         for row in heard("secret.created"):
             self.assertEqual(row["scope"], {"companyId": row["event"]["companyId"]})
             self.assertEqual(row["event"]["entityType"], "secret")
-        # What it emits under an event is of the company of the event, and is heard in turn.
+        # What it emits under an event belongs to the event's company, and is delivered in turn.
         self.assertTrue(eventually(lambda: len(heard("plugin.test.boxes.heard")) == 2, limit_s=60))
         self.assertEqual([row for row in self.calls("onEvent")
                           if row["event"]["eventType"] not in ("secret.created", "plugin.test.boxes.heard")], [])
         self.assertEqual([row["error"] for row in self.calls("wrong")], [-32603, -32603])
-        # The same worker without the capability is told so.
+        # The same worker without the capability gets an error.
         server.request("DELETE", "/api/plugins/test.boxes?purge=true")
         manifest = json.loads((package / "manifest.json").read_text())
         manifest["capabilities"] = ["environment.drivers.register"]
@@ -614,7 +614,8 @@ class Faults(PluginTest):
         return server.get(path).json
 
     def resolve(self, server, is_there):
-        """The lease that waits for an operator: with all that is known, and ended by its word."""
+        """The lease that waits for an operator: with all known facts, and resolved by the
+        operator's answer."""
         self.assertTrue(eventually(lambda: self.parked(server), limit_s=60), unfinished_leases(server))
         lease, = self.parked(server)
         self.assertEqual(lease["status"], "pending_cleanup")
@@ -738,7 +739,7 @@ class Fake(BerthTest):
         ended = wait_for_end(server, run)
         self.assertEqual((ended["status"], ended["exitCode"]), ("failed", 4), ended)
         self.assertEqual(output(server, run, "stderr"), "err\n")
-        # The input of the client is passed on whole, when it has ended.
+        # The client's input is passed on whole, when it has ended.
         piped = self.run_berth("run", "-e", "fake", "--", "cat", stdin="one\ntwo\n",
                                BERTH_URL=f"http://127.0.0.1:{server.port}")
         self.assertEqual((piped.returncode, piped.stdout), (0, "one\ntwo\n"), piped.stderr)
@@ -777,7 +778,7 @@ class Fake(BerthTest):
         run = start(server, "true", environmentId=place)
         self.assertEqual(wait_for_end(server, run)["status"], "succeeded")
         self.assertIn(ref, self.images_of_leases(server).values())
-        # One that is forgotten changes nothing.
+        # A forgotten session changes nothing.
         again = server.post(f"/api/environments/{place}/custom-image-setup-sessions", {}).json["session"]["id"]
         self.assertEqual(server.post(f"{sessions}/{again}/cancel", {}).json["status"], "cancelled")
         image = server.get(f"/api/environments/{place}/custom-image-template").json

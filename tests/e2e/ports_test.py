@@ -1,4 +1,4 @@
-"""Ports of a sandbox from outside: over the API, and from the command line of another machine."""
+"""Sandbox ports from outside: over the API, and from another machine's command line."""
 
 import base64
 import contextlib
@@ -17,7 +17,8 @@ import runs_support as runs
 from sandbox_test import WHY_NOT
 from support import ANSWER_LIMIT_S, BERTH, BerthTest, clean_environment
 
-# Answers every method with what it saw; /redirect, /hostile and /ws are what they are called.
+# Answers every method with what it received; /redirect, /hostile and /ws do what their names
+# suggest.
 INSIDE = r"""
 import base64, hashlib, http.server, json, socket, sys, threading
 class H(http.server.BaseHTTPRequestHandler):
@@ -68,7 +69,7 @@ class PortsTest(BerthTest):
         self.server = self.serve()
 
     def hold(self, *argv, **config):
-        """A run that listens in a sandbox, as soon as it says so; the id of its lease."""
+        """A run that listens in a sandbox, as soon as it reports so; returns its lease id."""
         made = self.server.post(f"/api/companies/{self.server.company()}/environments",
                                 {"name": f"ports {config}", "driver": "sandbox",
                                  "config": {"provider": "linux", **config}})
@@ -145,7 +146,7 @@ class PortsTest(BerthTest):
             self.assertTrue(answer.json["remedy"], answer.text)
 
     def test_no_lease_is_a_way_to_the_ports_of_this_machine(self):
-        """Whoever may use a lease may not call whatever listens on the loopback of the server."""
+        """A caller that may use a lease may not reach other listeners on the server's loopback."""
         run = runs.start(self.server, "sh", "-c", "echo listening; exec sleep 60")
         self.addCleanup(self.end, run)
         runs.wait_until(self.server, run, {"running"})

@@ -1,4 +1,4 @@
-"""What a test of an environment answers: the details that clients of other makes read."""
+"""The result of an environment test: the details that other clients read."""
 
 import unittest
 

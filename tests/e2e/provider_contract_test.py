@@ -1,5 +1,5 @@
-"""What providers that others wrote are promised: by calls as they arrive at a worker, and by the sandboxes
-that are left when runs have ended."""
+"""What third-party providers can rely on: checked by the calls that reach a worker, and by the
+sandboxes that are left when runs have ended."""
 
 import base64
 import json
@@ -50,7 +50,7 @@ class ContractTest(PluginTest):
         return run
 
     def held(self, server, place):
-        """The lease of a run that works until its test is over."""
+        """The lease of a run that lasts until its test is over."""
         run = start(server, "sleep", "300", environmentId=place)
         lease = wait_until(server, run, {"running"})["leaseId"]
         self.addCleanup(lambda: server.post(f"/api/heartbeat-runs/{run}/cancel", {}))
@@ -173,7 +173,8 @@ class Exclusive(ContractTest):
     REUSES = Reuse.REUSES
 
     def overlap(self, server, place, state, **second):
-        """Two runs at once, each of which writes and then reads a file; the second may be another agent's."""
+        """Two concurrent runs, each of which writes and then reads a file; the second may be
+        another agent's."""
         script = ("echo $1 >mine; : >%s/at-$1; while [ ! -e %s/go ]; do sleep 0.05; done; cat mine" %
                   (state, state))
         runs = []
@@ -321,7 +322,7 @@ class Commands(ContractTest):
         self.install(server, self.package())
         place = self.make(server)
         begun = time.monotonic()
-        # A grandchild that holds the pipe keeps a provider waiting for its end.
+        # A grandchild that holds the pipe makes a provider wait for its end.
         run = self.ran(server, place, "sh", "-c", "sleep 300 & sleep 300", timeoutMs=1000)
         self.assertEqual(run["status"], "timed_out", run)
         self.assertLess(time.monotonic() - begun, 20)
@@ -343,7 +344,7 @@ class WorkingFolder(ContractTest):
     HARD = ["a b", "it's", 'a "quoted" word', "two\nlines", "$HOME `id` $(id) *", "\\", "", "-n", "--", "ü\u2028"]
 
     def started(self):
-        """The commands of runs, as the worker was given them."""
+        """The commands of runs, as the worker got them."""
         return [[row["params"]["command"], *row["params"]["args"]] for row in self.calls("environmentExecute")
                 if not row["params"]["bypassSession"]]
 

@@ -1,4 +1,4 @@
-"""What one agent or one company may take of the room that all share: payloads, wakeups, the disk."""
+"""What one agent or one company may use of shared space: payloads, wakeups, the disk."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from support import BERTH, BerthTest, clean_environment
 
 MEGABYTE = 1 << 20
 
-# Reads its own secret without end, and says how often it was let.
+# Reads its own secret endlessly, and prints how often it was allowed.
 READER = textwrap.dedent("""
     import os, urllib.error, urllib.request
     granted = refused = 0
@@ -29,7 +29,7 @@ READER = textwrap.dedent("""
     print("all asked", granted < 400, refused > 0, value.decode())
 """)
 
-# Fills its home, 8 MiB at a time, until nothing more fits or it is ended.
+# Fills its home, 8 MiB at a time, until it is full or the program is ended.
 FILLER = textwrap.dedent("""\
     #!{python}
     import os, pathlib, sys, time
@@ -53,7 +53,7 @@ class Quota(BerthTest):
         return folder
 
     def agent_of(self, server, company, command="true", env=None, args=None):
-        """An agent, and what its requests carry."""
+        """An agent, and the headers of its requests."""
         made = server.post(f"/api/companies/{company}/agents", {
             "name": "Ada", "adapterType": "process",
             "adapterConfig": {"command": command, "args": args or [], "env": env or {}}})
@@ -221,7 +221,7 @@ class Quota(BerthTest):
                 refused.append(answer)
                 break
             else:
-                # 20 of its runs wait: an operator ends them, and the agent goes on.
+                # 20 of its runs are queued: an operator ends them, and the agent continues.
                 self.assertEqual(answer.json["code"], "overloaded", answer.text)
                 for run in accepted:
                     server.post(f"/api/heartbeat-runs/{run}/cancel", {})

@@ -1,5 +1,5 @@
-"""The real Claude Code and Codex, as tools/agent-programs installs them, with a model whose answers are written
-down: what users have, in each kind of place."""
+"""The real Claude Code and Codex, as tools/agent-programs installs them, with a scripted model:
+what users have, in each kind of place."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PROGRAMS = {}
 FAKE = Path(BERTH).parent / "plugins" / "fake"
 PATHS = {"claude_local": "/v1/messages", "codex_local": "/v1/responses"}
 TURN_LIMIT_S = 120
-BOX_PROXY = "http://127.0.0.1:3128"  # in the box of a plugin, where fake-plugin has its sandboxes
+BOX_PROXY = "http://127.0.0.1:3128"  # in a plugin's box, where fake-plugin has its sandboxes
 
 
 def setUpModule():
@@ -28,7 +28,7 @@ def setUpModule():
 
 
 def put(program, place):
-    """Without a copy of some hundred megabytes, where that can be."""
+    """Avoids copying some hundred megabytes, where possible."""
     try:
         os.link(program, place)
     except OSError:
@@ -48,7 +48,7 @@ class RealAgents(BerthTest):
         return ()
 
     def config(self, adapter, url, **more):
-        """An agent's config with which its program asks our model, and waits for nothing else."""
+        """An agent config that makes its program use our model, and nothing else."""
         env = {"ANTHROPIC_API_KEY": "sk-test-key", "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": "sk-test-key",
                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", **more.pop("env", {})}
         if adapter == "claude_local":
@@ -104,7 +104,7 @@ class RealAgents(BerthTest):
         self.assertIn("from-the-model-", run["resultJson"]["result"])
 
     def expect_two_turns(self, agent, adapter, **wish):
-        """Both with tools, and the second one knows of the first."""
+        """Both use tools, and the second one remembers the first."""
         first = self.turn(agent, "the first task", **wish)
         self.expect_good(first)
         asked = len(self.model.turns(PATHS[adapter]))
@@ -122,7 +122,8 @@ ADAPTERS = ("claude_local", "codex_local")
 
 class Local(RealAgents):
     def agent(self, adapter, url=None, **config):
-        """In one folder: some versions of Claude Code find a session in the folder that it began in alone."""
+        """In one folder: some versions of Claude Code find a session only in the folder where it
+        began."""
         work = self.folder / "work"
         work.mkdir(exist_ok=True)
         return super().agent(adapter, url, **{"cwd": str(work), **config})
@@ -327,7 +328,7 @@ class Sandbox(RealAgents):
         return made.json["id"]
 
     def furnished(self, adapter, place, **config):
-        """An agent whose program is in its home, as its own installer puts it there."""
+        """An agent whose program is in its home, where its installer puts it."""
         agent = self.agent(adapter, path=["/opt/none"], **config)
         run = self.turn(agent, environmentId=place)
         self.assertEqual((run["status"], run["errorCode"]), ("failed", "command_not_found"), run["error"])
@@ -387,7 +388,7 @@ class Ssh(RealAgents):
 
     @staticmethod
     def forget(session):
-        """The account is that of whoever runs the tests."""
+        """The account belongs to the user who runs the tests."""
         for folder in (".claude/projects", ".codex/sessions"):
             for file in (Path.home() / folder).rglob(f"*{session}*.jsonl"):
                 file.unlink()
@@ -397,7 +398,7 @@ class Plugin(RealAgents):
     HOST = "127.0.0.2"  # 127.0.0.1 is the loopback of the plugin's box
 
     def package(self):
-        """The plugin with the programs beside it: a worker in its box executes nothing else."""
+        """The plugin with the programs beside it: a worker in its box can execute nothing else."""
         folder = Path(tempfile.mkdtemp(prefix="berth-agents-", dir="/var/tmp"))
         self.addCleanup(shutil.rmtree, folder)
         folder.chmod(0o755)

@@ -1,5 +1,5 @@
-"""The server is killed at every step of a run, and started again: the run ends as it should, with all
-it said, nothing ran twice and nothing is left behind."""
+"""The server is killed at every step of a run, and restarted: the run ends correctly with all its
+output, nothing runs twice and nothing is left behind."""
 
 import contextlib
 import http.client
@@ -13,14 +13,14 @@ from pathlib import Path
 import runs_support as runs
 from support import POSTGRES, BerthTest, fresh_postgres
 
-# In the order in which a run passes them. Each start of a server passes those of a keeper once, when it looks whether this
-# machine makes sandboxes.
+# In the order of a run. Each server start passes the keeper's points once, when it checks whether
+# this machine can create sandboxes.
 STEPS_OF_A_RUN = [
     "claim.recorded", "acquire.intended", "acquire.acted", "acquire.recorded", "realize.acted",
     "execute.intended", "keeper.started:2", "execute.acted", "execute.recorded", "execute.ended",
     "finish.recorded", "release.intended", "keeper.stopped:2", "release.acted", "release.recorded",
 ]
-# Enough for both engines, where the order of rows and acts is what matters.
+# Enough for both engines; only the order of rows and actions matters.
 STEPS_ON_POSTGRES = ["acquire.acted", "execute.acted", "execute.ended", "release.acted"]
 
 
@@ -30,7 +30,7 @@ def parent_of(pid):
 
 class Recovery(BerthTest):
     def script(self, pause="0.2"):
-        """Says something at both ends, and leaves one line per execution in a file."""
+        """Prints something at both ends, and leaves one line per execution in a file."""
         self.ledger = Path(tempfile.mkdtemp(dir=self.folder)) / "ledger"
         return ["sh", "-c", f"echo once >> {self.ledger}; echo begin; sleep {pause}; echo end; echo said >&2"]
 
@@ -97,7 +97,7 @@ class Recovery(BerthTest):
         self.check_run(last, run, self.home)
 
     def test_a_server_that_is_stopped_while_runs_start_ends(self):
-        # At which step of its start the signal meets a run is a matter of luck, hence several.
+        # The step at which the signal hits a run's start is random, hence several rounds.
         for round_number in range(12):
             server = self.serve()
             started = [runs.start(server, "true") for _ in range(2)]
@@ -119,7 +119,7 @@ class Recovery(BerthTest):
         server = self.serve()
         run = runs.start(server, *self.script(pause="60"))
         runs.wait_until(server, run, {"running"})
-        # What the keeper forked to watch the command has its name.
+        # The process that the keeper forked to watch the command has its name.
         folder = next((self.home / "leases").iterdir())
         keepers = {pid for pid, _ in runs.processes_with(f"berth-keeper hold {folder}")}
         os.kill(next(pid for pid in keepers if parent_of(pid) not in keepers), signal.SIGKILL)

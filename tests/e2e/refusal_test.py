@@ -1,4 +1,4 @@
-"""A server that cannot start says why, what to do, and leaves everything as it was."""
+"""A server that cannot start reports why and what to do, and leaves everything unchanged."""
 
 import socket
 import sqlite3

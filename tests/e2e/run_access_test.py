@@ -63,7 +63,7 @@ class RunAccess(BerthTest):
         run = server.post(f"/api/agents/{agent}/heartbeat/invoke", {}).json["id"]
         runs.wait_until(server, run, {"running", *runs.FINAL})
         self.assertTrue(runs.eventually((self.folder / "token").exists), runs.look(server, run))
-        # The process has the first value in a variable; it asks for the one that is good by then.
+        # The process has the first value in a variable; it requests the one that is valid now.
         rotated = server.post(f"/api/secrets/{secrets['door']}/rotate", {"value": "the second value"})
         self.assertEqual(rotated.status, 200, rotated.text)
         (self.folder / "go").touch()

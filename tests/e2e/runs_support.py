@@ -21,7 +21,7 @@ def look(server, run, wait=0):
 
 
 def wait_until(server, run, wanted, limit_s=END_LIMIT_S):
-    """The run, as soon as its status is one of those that are wanted."""
+    """The run, as soon as its status is one of the wanted ones."""
     ends = time.monotonic() + limit_s
     while time.monotonic() < ends:
         seen = look(server, run, wait=1)
@@ -35,7 +35,7 @@ def wait_for_end(server, run, limit_s=END_LIMIT_S):
 
 
 def output(server, run, stream="stdout"):
-    """Everything that the run said on one stream."""
+    """All output of the run on one stream."""
     text, offset = "", 0
     while True:
         answer = server.get(f"/api/heartbeat-runs/{run}/log?format=raw&stream={stream}&offset={offset}")
@@ -59,7 +59,7 @@ def unfinished_leases(server):
 
 
 def processes_with(text):
-    """Command lines of live processes that name this text."""
+    """Command lines of live processes that contain this text."""
     found = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():

@@ -1,4 +1,4 @@
-"""Runs from outside: over the API and with `berth run`, as a person or a script would use them."""
+"""Runs from outside: over the API and with `berth run`, as a user or a script would use them."""
 
 import base64
 import contextlib
@@ -20,7 +20,7 @@ FINAL = {"succeeded", "failed", "cancelled", "timed_out", "interrupted"}
 
 
 class Frames:
-    """A WebSocket as small as the tests need it."""
+    """A WebSocket with only what the tests need."""
 
     def __init__(self, port, path, key=None):
         self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_LIMIT_S)
@@ -54,7 +54,7 @@ class Frames:
         self.send({"type": "stdin", "data": base64.b64encode(data).decode()})
 
     def __iter__(self):
-        """(stream, place, bytes) for output, dictionaries for news, until the server closes."""
+        """(stream, offset, bytes) for output, dictionaries for events, until the server closes."""
         while True:
             head = self.stream.read(2)
             if len(head) < 2 or head[0] & 15 == 8:

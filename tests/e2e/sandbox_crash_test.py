@@ -1,5 +1,5 @@
-"""The server is killed while it takes, empties, destroys and deletes sandboxes and what they start from:
-the next one finishes what was begun, and nothing is lost, doubled or left behind."""
+"""The server is killed while it takes, empties, destroys and deletes sandboxes and their templates.
+The next one finishes what was begun, and nothing is lost, doubled or left behind."""
 
 import http.client
 import shutil
@@ -16,7 +16,7 @@ NO_ANSWER = (OSError, http.client.HTTPException)
 
 @unittest.skipIf(sandbox_test.WHY_NOT, sandbox_test.WHY_NOT)
 class Deaths(templates_test.Whole):
-    # Those of the base class are its own.
+    # The base class's tests run only there.
     for name in [name for name in dir(templates_test.Whole) if name.startswith("test_")]:
         locals()[name] = None
     del name
@@ -59,13 +59,14 @@ class Deaths(templates_test.Whole):
         self.assertEqual(changed.status, 200, changed.text)
         self.check_leases_left(again)
         self.assertEqual(again.request("DELETE", f"/api/environments/{environment}").status, 200)
-        # A holder that the dead server left would keep the image for ever.
+        # A holder that the dead server left would keep the image forever.
         self.assertTrue(runs.eventually(
             lambda: self.run_berth("--home", self.home, "image", "rm", "small", "--yes").returncode == 0),
             self.run_berth("--home", self.home, "image", "inspect", "small").stdout)
 
     def kept_sandbox(self, server):
-        """A sandbox that waits for the next run of its environment, which has left a file in it."""
+        """A sandbox that waits for the next run of its environment and contains a file from the
+        last."""
         environment = self.environment(server, "kept", reuseLease=True)
         run = runs.start(server, "sh", "-c", "echo mine > file; echo x > /tmp/x", environmentId=environment)
         return environment, run
@@ -144,7 +145,7 @@ class Deaths(templates_test.Whole):
         path = f"/api/environments/{environment}/custom-image-setup-sessions"
         self.refuses("setup.opened", first, "POST", path, {}, {"Idempotency-Key": "once"})
         again = self.serve()
-        # The same request has the same session, and no second one is opened.
+        # The same request gets the same session, and no second one is opened.
         session = self.good(again.post(path, {}, {"Idempotency-Key": "once"}), 201)["session"]
         self.assertEqual(session["status"], "waiting_for_user")
         self.assertEqual(len(runs.unfinished_leases(again)), 1)
@@ -168,7 +169,7 @@ class Deaths(templates_test.Whole):
         self.check_leases_left(again)
         image = self.good(again.get(f"/api/environments/{environment}/custom-image-template"))
         self.assertIsNone(image["activeTemplate"])
-        # Nothing of it is in the way of another one.
+        # Nothing of it blocks another one.
         other = self.good(again.post(path, {}), 201)["session"]
         self.good(again.post(f"{SESSIONS}/{other['id']}/cancel", {}))
         self.check_leases_left(again)

@@ -1,5 +1,5 @@
-"""Runs in sandboxes of this machine, from the command line and over the API; what they cannot do, and
-that nothing of them is left."""
+"""Runs in this machine's sandboxes, from the command line and over the API; what they cannot do,
+and that nothing of them is left."""
 
 import contextlib
 import http.server
@@ -23,7 +23,7 @@ import machine
 import runs_support as runs
 from support import BERTH, BerthTest, as_user, clean_environment
 
-# Once each start of a server passes them too, when it looks whether this machine makes sandboxes.
+# Each server start passes them once too, when it checks whether this machine can create sandboxes.
 STEPS_OF_A_SANDBOX = ["keeper.started:2", "linux.confined:2", "acquire.acted",
                       "acquire.recorded", "execute.acted", "execute.recorded", "execute.ended",
                       "release.intended", "keeper.stopped:2", "release.acted"]
@@ -33,8 +33,8 @@ WHY_NOT = machine.why_no_sandbox()
 
 
 def cgroups(folder):
-    """The groups of Berth that are there, in every hierarchy, but for those of living keepers that hold nothing in
-    this folder: such come and go with servers of other tests."""
+    """Existing Berth groups in every hierarchy, except those of live keepers that hold nothing in
+    this folder: servers of other tests create and remove those."""
     found = set()
     for parent, names, _ in os.walk("/sys/fs/cgroup"):
         found.update(f"{parent}/{name}" for name in names
@@ -58,7 +58,7 @@ def files_of_a_shell():
 
 @contextlib.contextmanager
 def inside(group):
-    """This process, and whom it starts meanwhile, in another control group."""
+    """Moves this process, and the processes it starts meanwhile, to another control group."""
     before = machine.group_of("memory")
     (group / "cgroup.procs").write_text(str(os.getpid()))
     try:
@@ -506,7 +506,7 @@ class SandboxTest(BerthTest):
         self.assertEqual(removed.returncode, 0, removed.stderr)
 
     def import_with_user(self, user, name):
-        """An image with a shell and nothing else, whose config says as whom it runs."""
+        """An image with only a shell, whose config names its user."""
         shell = []
         for file in files_of_a_shell():
             member = tarfile.TarInfo(file.lstrip("/"))
@@ -576,7 +576,7 @@ class SandboxTest(BerthTest):
         self.environment(server, "as root", image="haunted", user="root")
 
     def serve_file(self, text):
-        """A web server on a port of loopback that answers everything with the text."""
+        """A web server on a loopback port that answers everything with the text."""
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(200)
@@ -668,7 +668,7 @@ class SandboxTest(BerthTest):
                     ("added", "/workspace/bad\\xff"), ("added", "/workspace/two\\xe2\\x80\\x8b")}
         if Path("/sbin").is_symlink():
             expected.add(("changed", "/sbin"))
-        if done.json["stdoutText"] == "given\n":  # an ordinary user's root has nobody to give it to
+        if done.json["stdoutText"] == "given\n":  # an ordinary user's root has no other user to give it to
             expected.add(("changed", "/etc/group"))
         told = lambda answer: {(one["change"], one["path"]) for one in answer["changes"]}
         self.assertEqual(told(server.get(f"{lease}/changes").json), expected)
@@ -818,7 +818,7 @@ class SandboxTest(BerthTest):
         if why_not := machine.why_no_sandbox(nobody):
             self.skipTest(f"for an ordinary user {why_not}")
         server = self.serve(user=nobody)
-        # What is left behind is alive when the sandbox is counted, and has used next to nothing.
+        # What is left behind is alive when the sandbox is measured, and has used next to nothing.
         busy = "sleep 100 & i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
         run = runs.start(server, "sh", "-c", busy, environmentId=self.default_sandbox(server))
         ended = runs.wait_for_end(server, run)
@@ -849,8 +849,8 @@ class SandboxTest(BerthTest):
             for part in ["memoryMb: the memory limit of 268435456 bytes is not in force",
                          "minIsolation: weak"]:
                 self.assertIn(part, text)
-        # What the config does not name is no demand, and who says how little will do has said so. Then each
-        # process alone is held to the limit.
+        # A limit that the config does not name is not required, and minIsolation permits less. Then
+        # the limit applies only to each single process.
         content = self.environment(server, "content", memoryMb=256, minIsolation="weak")
         for environment, status in [(self.default_sandbox(server), "succeeded"), (content, "failed")]:
             run = runs.start(server, "sh", "-c", hog, environmentId=environment)
@@ -861,7 +861,7 @@ class SandboxTest(BerthTest):
         self.check_leases_left(server)
 
     def group(self, name):
-        """A control group of its own, for as long as the test takes."""
+        """A separate control group, for the duration of the test."""
         group = machine.group_of("memory") / f"{name}-{os.getpid()}"
         group.mkdir()
 
@@ -910,7 +910,7 @@ class SandboxTest(BerthTest):
 
 
 class CommandLine(unittest.TestCase):
-    """`berth sandbox run`, as root and as an ordinary user; no server takes part."""
+    """`berth sandbox run`, as root and as an ordinary user; no server is involved."""
 
     def sandbox(self, *words, user=None, stdin="", variables=None, **more):
         return subprocess.run([*as_user(user), BERTH, "sandbox", "run", *words], input=stdin,
@@ -1039,7 +1039,7 @@ class CommandLine(unittest.TestCase):
             return ""
 
     def without_user_namespaces(self):
-        """Starts berth not as root, in a user namespace that has no more of them to give."""
+        """Starts berth not as root, in a user namespace that cannot create more."""
         forbid = ("echo 0 > /proc/sys/user/max_user_namespaces || exit 99; "
                   'exec setpriv --inh-caps=-all --ambient-caps=-all -- "$0" "$@"')
         inside = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps", "sh", "-c", forbid]
@@ -1072,7 +1072,7 @@ class CommandLine(unittest.TestCase):
                                   text=True, timeout=60, check=False, cwd="/",
                                   env=clean_environment(HOME="/nonexistent"))
             if user is None and os.geteuid() == 0:
-                # The only id that it could give is this machine's root.
+                # The only id that it could map is this machine's root.
                 self.assertEqual(done.returncode, 125, done.stderr)
                 for text in ("sandbox_unavailable", "outside of that user namespace"):
                     self.assertIn(text, done.stderr)
@@ -1145,7 +1145,7 @@ class CommandLine(unittest.TestCase):
         ask = ["--", "python3", "-c", "import urllib.request as u\n"
                f"try: print(u.urlopen(u.Request('http://127.0.0.1:{port}/'), timeout=10).read())\n"
                "except OSError as error: print(type(error).__name__, error)"]
-        # The proxy is told so in as many words: python would not ask it for a loopback.
+        # The proxy is named explicitly: python would not use it for a loopback address.
         by_proxy = ["--env", "no_proxy=", "--env", "NO_PROXY="]
         for user in self.each_user():
             for flags, wanted in [([], "URLError"), (["--allow", "example.org"], "HTTPError"),

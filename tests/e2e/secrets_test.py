@@ -1,4 +1,4 @@
-"""Secrets: sealed at rest, never shown, gone when they should be."""
+"""Secrets: sealed at rest, never shown, deleted when they should be."""
 
 import signal
 import sqlite3
@@ -38,8 +38,8 @@ class Secrets(BerthTest):
                     self.assertNotIn(VALUE.encode().hex(), dump)  # as pg_dump writes bytes
 
     def use(self, server):
-        """A secret, another in the config of an environment, and a run with both; the id of the first, and where
-        one could read of them."""
+        """A secret, another in an environment's config, and a run with both; returns the id of the
+        first, and where it could be read."""
         company = server.company()
         secret = self.make(server)["id"]
         body = ssh_environment("e")

@@ -1,4 +1,4 @@
-"""What one caller may take of the server, and what is left to the others when it takes all of it."""
+"""What one caller may use of the server, and what is left for the others when it uses all of it."""
 
 import contextlib
 import re
@@ -18,11 +18,11 @@ from support import ANSWER_LIMIT_S, BerthTest, as_user
 STREAMS = 10_000
 SPARE_FILES = 1000
 STRANGER = 65534
-# Requests at work at a time; src/http/limits.hpp has them.
+# Concurrent requests; defined in src/http/limits.hpp.
 KEY_REQUESTS, COMPANY_REQUESTS = 256, 512
 TRY_AGAIN_LATER = (1013).to_bytes(2, "big") + b"the server holds too much"  # of a close frame
 
-# Run by another user: asks for a run, and says the status and the body.
+# Run by another user: requests a run, and prints the status and the body.
 ASK = """
 import http.client, sys
 port, path, body, token = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
@@ -35,7 +35,7 @@ answer = connection.getresponse()
 print(answer.status, answer.read().decode())
 """
 
-# Run by another user: sends a whole request and is gone before it is looked at.
+# Run by another user: sends a whole request and disconnects before it is read.
 SEND_AND_CLOSE = """
 import socket, sys
 port, path, body = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -48,7 +48,7 @@ for _ in range(200):
 
 
 class Streams:
-    """Event streams of one key: as many connections as are asked for, and what each was answered."""
+    """Event streams of one key: as many connections as requested, and the response of each."""
 
     def __init__(self, port, path, key):
         self.port, self.clients, self.answers = port, [], []
@@ -56,7 +56,7 @@ class Streams:
         self.request = f"GET {path} HTTP/1.1\r\n{fields}\r\n".encode()
 
     def open(self, count):
-        """Asks for that many at the same time; the statuses of their answers."""
+        """Requests that many at the same time; returns the statuses."""
         asked = []
         for _ in range(count):
             client = socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_LIMIT_S)
@@ -74,7 +74,7 @@ class Streams:
         return int(line.split()[1]) if line.startswith(b"HTTP/1.1") else 0
 
     def refusal(self):
-        """The answer to one more, as text."""
+        """The response to one more, as text."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_LIMIT_S) as client:
             client.sendall(self.request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
             parts = []
@@ -91,7 +91,7 @@ class Streams:
 
 
 def is_readable(client):
-    watch = select.poll()  # a number above 1023 is too much for select
+    watch = select.poll()  # select cannot handle a number above 1023
     watch.register(client, select.POLLIN)
     return bool(watch.poll(0))
 
@@ -169,7 +169,7 @@ class Authenticated(BerthTest):
         operator = {"Authorization": "Bearer " + self.key(self.company, "operator")}
         waits = self.wait_for_a_run(operator)
         with contextlib.ExitStack() as open_ones:
-            for _ in range(100):  # one that is not at work yet may give way to the next
+            for _ in range(100):  # one that is not running yet may be evicted for the next
                 client = open_ones.enter_context(
                     socket.create_connection(("127.0.0.1", self.server.port), timeout=ANSWER_LIMIT_S))
                 client.sendall(waits)
@@ -188,12 +188,12 @@ class Authenticated(BerthTest):
             for key in ("", f"Authorization: Bearer {operator}\r\n"):
                 head = (f"POST /api/companies/{self.company}/agents HTTP/1.1\r\nHost: 127.0.0.1\r\n{key}"
                         "Content-Type: application/json\r\nContent-Length: 1048576\r\n\r\n").encode()
-                for _ in range(270):  # of nearly a MiB, where all may have 256 together
+                for _ in range(270):  # nearly a MiB each, where all together may have 256
                     client = held.enter_context(
                         socket.create_connection(("127.0.0.1", self.server.port), timeout=ANSWER_LIMIT_S))
-                    with contextlib.suppress(ConnectionError):  # it was refused before it was read
+                    with contextlib.suppress(ConnectionError):  # it was rejected before it was read
                         client.sendall(head + bytes(1_040_000))
-                until = time.monotonic() + 3  # what was sent is read by and by
+                until = time.monotonic() + 3  # what was sent is read gradually
                 while time.monotonic() < until:
                     answer = self.server.request("GET", "/api/openapi.json", headers=self.admin)
                     self.assertEqual(answer.status, 200, answer.text[:200])
@@ -206,7 +206,7 @@ class Authenticated(BerthTest):
         waits = self.wait_for_a_run(keys[0]).decode()
         with contextlib.ExitStack() as open_ones:
             clients = []
-            for key in keys:  # each below what one key may have
+            for key in keys:  # each below the limit of one key
                 for _ in range(KEY_REQUESTS - 56):
                     client = socket.create_connection(("127.0.0.1", self.server.port), timeout=ANSWER_LIMIT_S)
                     clients.append(open_ones.enter_context(client))
@@ -224,7 +224,7 @@ class Authenticated(BerthTest):
                     self.assertIn(f"company {self.company} may have {COMPANY_REQUESTS} requests", mine.text)
             over = answered()
             self.assertEqual([Streams.status(client) for client in over], [503] * refused)
-            # With the run every request that waits for it is over, and none counts any more.
+            # When the run ends, every request that waits for it ends, and none is counted any more.
             run = re.search(r"/heartbeat-runs/(\S+)\?", waits).group(1)
             self.server.post(f"/api/heartbeat-runs/{run}/cancel", {}, self.admin)
             mine = lambda: self.server.request("GET", f"/api/companies/{self.company}", headers=keys[0]).status
@@ -315,7 +315,7 @@ class Authenticated(BerthTest):
             self.assertEqual(Streams.status(client), 200)
 
     def wait_for_a_run(self, operator):
-        """A request that waits for the end of a run that does not end by itself."""
+        """A request that waits for a run that does not end by itself."""
         started = self.server.post(f"/api/companies/{self.company}/runs",
                                    {"command": "sleep", "args": ["600"]}, self.admin)
         self.assertEqual(started.status, 202, started.text)
@@ -335,7 +335,7 @@ class Authenticated(BerthTest):
 
 
 class LocalUsers(BerthTest):
-    """In local_trusted the kernel says who calls."""
+    """In local_trusted the kernel identifies the caller."""
 
     def ask(self, server, path, body="", token="", user=STRANGER):
         done = subprocess.run([*as_user(user), sys.executable, "-c", ASK, str(server.port), path, body, token],

@@ -1,4 +1,4 @@
-"""Runs on a host behind ssh: they survive the server and the connection, and leave nothing there."""
+"""Runs on an ssh host: they survive the server and the connection, and leave nothing there."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ CRASHES = ["acquire.intended", "acquire.acted", "acquire.recorded", "execute.int
 
 
 class ProcessLists:
-    """Every process that is there while it is open, again and again: what it was called with, and its variables."""
+    """Repeatedly records all processes while it is open: their arguments and their variables."""
 
     def __enter__(self):
         self.all, self.over = set(), False
@@ -35,8 +35,9 @@ class ProcessLists:
     def watch(self):
         while not self.over:
             for pid in filter(str.isdigit, os.listdir("/proc")):
-                # What is gone, or no longer has words, was seen before. The variables come first: with the words of
-                # the keeper that is about to become the command they would be taken for the keeper's own.
+                # A process that has ended, or no longer has arguments, was seen before. The
+                # variables are read first: with the arguments of a keeper that is about to become
+                # the command they would be taken for the keeper's own.
                 with contextlib.suppress(OSError):
                     environ = Path(f"/proc/{pid}/environ").read_bytes()
                     words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
@@ -171,7 +172,7 @@ class OverSsh(BerthTest):
                 wrong = [step for step in probe["steps"] if not step["ok"]]
                 self.assertEqual([step["code"] for step in wrong], [code], probe)
                 self.assertTrue(wrong[0]["remedy"])
-                # A host that was never entered has nothing that must be cleaned up.
+                # A host that was never reached has nothing to clean up.
                 self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
 
     def test_a_probe_lists_its_steps_with_their_times(self):
@@ -188,7 +189,7 @@ class OverSsh(BerthTest):
         company = server.company()
         values = {name: f"{name}-" + os.urandom(8).hex() for name in ("variable", "secret", "of the agent")}
         marker, file = "berth-e2e-" + os.urandom(8).hex(), self.folder / "token"
-        # One process, so that its own environment is told from that of all others by its words.
+        # One process, so that its arguments distinguish its environment from all others.
         program = (f"import os, pathlib, time; pathlib.Path({str(file)!r}).write_text(os.environ['BERTH_API_KEY']); "
                    f"time.sleep(3)  # {marker}")
         with ProcessLists() as seen:
@@ -207,7 +208,7 @@ class OverSsh(BerthTest):
         values["token"] = file.read_text()
         key = (self.sshd.folder / "client_key").read_text().splitlines()
         values.update({f"line {i} of the key": line for i, line in enumerate(key[1:-1])})
-        # It has watched: the client of ssh, the keeper on the host, and what the command itself was given.
+        # It has seen the ssh client, the keeper on the host, and what the command itself got.
         own = [environ for words, environ in seen.all if marker in words and "time.sleep" in words]
         for name in ("variable", "secret", "of the agent", "token"):
             self.assertTrue(any(values[name] in environ for environ in own), f"{name} did not reach the command")

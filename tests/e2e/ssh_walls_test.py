@@ -1,4 +1,5 @@
-"""SSH environments are not a way into the networks that the server stands in, and a draft of one can be tested."""
+"""SSH environments cannot be used to reach the server's own networks, and a draft of one can be
+tested."""
 
 import json
 import socket
@@ -8,7 +9,7 @@ import runs_support as runs
 from sshd import PROGRAM, Sshd
 from support import BerthTest
 
-# Spellings of the loopback that a resolver understands, and a name that leads nowhere.
+# Spellings of the loopback that a resolver accepts, and a name that does not resolve.
 NEAR = ["localhost", "LOCALHOST", "127.1", "2130706433", "0x7f000001", "017700000001", "0x0"]
 NOWHERE = "no-such-host.invalid"
 
@@ -22,7 +23,7 @@ class SshWalls(BerthTest):
         self.port = self.sshd.port
 
     def bait(self):
-        """A port of the loopback that every environment names from now on; nothing may connect to it."""
+        """A loopback port that every environment names from now on; nothing may connect to it."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
         listener.setblocking(False)
@@ -30,7 +31,7 @@ class SshWalls(BerthTest):
         return listener
 
     def tenant(self, **variables):
-        """A server that asks for keys, and the operator of a company on it."""
+        """A server that requires keys, and an operator of a company on it."""
         self.server = self.serve("--mode", "authenticated", place=None, **variables)
         self.instance = {"Authorization": "Bearer " + (self.home / "admin.token").read_text().strip()}
         company = self.server.post("/api/companies", {"name": "B"}, self.instance).json["id"]
@@ -55,7 +56,7 @@ class SshWalls(BerthTest):
         self.assertEqual(changed.status, 200, changed.text)
 
     def refusals(self, host):
-        """What an operator reads about a host, in every way to ask for it, without the name of the host."""
+        """What an operator reads about a host, from every endpoint, without the host's name."""
         def plain(text):
             return text.replace(host, "HOST")
 
@@ -109,7 +110,7 @@ class SshWalls(BerthTest):
         refused = self.run_berth("exec", lease, "--", "true", **self.as_operator())
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("private-ssh", refused.stderr)
-        # What is forbidden by now is still ended and taken down.
+        # What is now forbidden can still be ended and removed.
         self.server.post(f"/api/heartbeat-runs/{run}/cancel", {}, self.operator)
         ended = self.server.get(f"/api/heartbeat-runs/{run}?wait=30&until=end", **self.operator).json
         self.assertEqual(ended["status"], "cancelled", ended)

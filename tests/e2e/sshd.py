@@ -1,4 +1,4 @@
-"""A private sshd on loopback, with keys of its own."""
+"""A private sshd on loopback, with its own keys."""
 
 import getpass
 import os
@@ -61,7 +61,7 @@ class Sshd:
         return mine
 
     def stop(self):
-        """As a host that goes down: no connection survives."""
+        """Simulates a host that goes down: no connection survives."""
         if self.process is None:
             return
         for pid in self.sessions():
@@ -74,7 +74,7 @@ class Sshd:
         self.process = None
 
     def config(self, **more):
-        """The config of an environment on this host; the private key is made a secret of Berth's."""
+        """The config of an environment on this host; the private key is stored as a Berth secret."""
         host_key = (self.folder / "host_key.pub").read_text().split()
         return {"host": "127.0.0.1", "port": self.port, "username": self.user,
                 "remoteWorkspacePath": str(self.workspace),

@@ -1,4 +1,4 @@
-"""A berth server of one's own, and the ways to talk to it from outside."""
+"""A separate berth server, and the ways to talk to it from outside."""
 
 import contextlib
 import http.client
@@ -20,9 +20,9 @@ STOP_LIMIT_S = 30
 
 
 def clean_environment(**more):
-    """Nothing of the caller's settings reaches a program under test. Lists and objects are JSON unless a test
-    says otherwise, and what a program would tell a person only once it always tells. BERTH_FAULT_LOG is where
-    a program notes the fault point at which it dies."""
+    """Keeps the caller's settings from a program under test. Lists and objects are JSON unless a
+    test overrides it, and one-time messages are always shown. BERTH_FAULT_LOG is where a program
+    records the fault point at which it dies."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("BERTH_") or name == "BERTH_FAULT_LOG"}
     return {**kept, "BERTH_OUTPUT": "json", "XDG_STATE_HOME": "/dev/null", **more}
@@ -42,7 +42,7 @@ class Answer:
 
 
 def as_user(user):
-    """What goes before a command that an ordinary user starts."""
+    """The prefix of a command that an ordinary user starts."""
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
 
 
@@ -98,8 +98,8 @@ class Server:
         return self.get("/api/companies").json[0]["id"]
 
     def default_to(self, name):
-        """Runs of the first company that name no environment go to this one from now on. Needs an instance
-        administrator where the server asks for keys."""
+        """Sends the first company's runs without an environment to this one from now on. Needs an
+        instance administrator if the server requires keys."""
         key = self.home / "admin.token"
         who = {"Authorization": f"Bearer {key.read_text().strip()}"} if key.exists() else {}
         company = self.request("GET", "/api/companies", None, who).json[0]["id"]
@@ -138,7 +138,7 @@ def read_events(lines):
 
 
 class BerthTest(unittest.TestCase):
-    """Every test has a folder of its own, and no server outlives its test."""
+    """Every test has its own folder, and no server outlives its test."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="berth-e2e-")
@@ -148,8 +148,8 @@ class BerthTest(unittest.TestCase):
         self.placed = set()
 
     def serve(self, *flags, home=None, port=0, user=None, place="Local", **variables):
-        """A server. Most tests are about commands on this machine itself, so that its runs go to `place`
-        unless they say otherwise; None leaves what a first start chooses."""
+        """A server. Most tests are about commands on this machine itself, so its runs go to `place`
+        by default; None keeps the choice of a first start."""
         server = Server(home or self.home, *flags, port=port, user=user, **variables)
         self.addCleanup(server.kill)
         if place and server.home not in self.placed and "--tls-cert" not in flags:
@@ -158,7 +158,7 @@ class BerthTest(unittest.TestCase):
         return server
 
     def dies_at(self, point, server):
-        """The server has ended at this fault point, or does so soon."""
+        """The server has ended at this fault point, or will soon."""
         self.assertEqual(server.process.wait(60), -signal.SIGKILL, f"{point} was not passed")
 
     def run_berth(self, *words, stdin=None, **variables):
@@ -166,7 +166,7 @@ class BerthTest(unittest.TestCase):
                               env=clean_environment(**variables), timeout=ANSWER_LIMIT_S, check=False)
 
     def engines(self):
-        """The settings of each database engine that can be used here."""
+        """The settings of each database engine that is available here."""
         yield "sqlite", {}
         if POSTGRES:
             yield "postgres", {"BERTH_DATABASE_URL": fresh_postgres()}

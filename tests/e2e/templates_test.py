@@ -1,5 +1,5 @@
-"""Sandboxes as a whole: captured, compared, put back, doubled, frozen; and environments that
-somebody prepares by hand. Real sandboxes, and a server that is killed in the middle of it."""
+"""Sandboxes as a whole: captured, compared, restored, forked, frozen; and environments that a user
+prepares by hand. Real sandboxes, and a server that is killed meanwhile."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ SESSIONS = "/api/environment-custom-image-setup-sessions"
 
 @unittest.skipIf(sandbox_test.WHY_NOT, sandbox_test.WHY_NOT)
 class Whole(sandbox_test.SandboxTest):
-    # Those of the base class are its own.
+    # The base class's tests run only there.
     for name in [name for name in dir(sandbox_test.SandboxTest) if name.startswith("test_")]:
         locals()[name] = None
     del name
@@ -107,7 +107,7 @@ class Whole(sandbox_test.SandboxTest):
                          environmentId=second)
         ended = runs.wait_for_end(server, run)
         self.assertEqual(ended["status"], "succeeded", ended)
-        # A root that is built anew has a folder that every root has.
+        # A rebuilt root has a folder that every root has.
         self.assertIn("one\nchanged\n", runs.output(server, run))
         refused = server.request("DELETE", f"/api/templates/{template['id']}")
         self.assertEqual((refused.status, refused.json["code"]), (409, "image_in_use"), refused.text)
@@ -142,7 +142,7 @@ class Whole(sandbox_test.SandboxTest):
             rollback = threading.Thread(
                 target=lambda: answers.append(server.post(f"{LEASES}/{fork}/rollback", {})))
             rollback.start()
-            time.sleep(pause)  # the race is what is tested: each pause ends it at another step
+            time.sleep(pause)  # this tests the race: each pause ends it at another step
             self.good(server.post(f"{LEASES}/{fork}/destroy", {}))
             rollback.join(60)
             self.assertIn(answers[0].status, (200, 409), answers[0].text)
@@ -162,7 +162,7 @@ class Whole(sandbox_test.SandboxTest):
         self.assertEqual([row["state"] for row in listed], ["frozen"])
         self.assertIn(f"berth sandbox thaw {lease}", listed[0]["nextStep"])
         seen = beat()
-        time.sleep(0.3)  # six beats, if there were any
+        time.sleep(0.3)  # six heartbeats, if there were any
         self.assertEqual(beat(), seen)
         self.good(server.post(f"{LEASES}/{lease}/thaw", {}))
         self.assertTrue(runs.eventually(lambda: beat() != seen))
@@ -251,7 +251,7 @@ class Whole(sandbox_test.SandboxTest):
                          runs.output(server, run, "stderr"))
 
     def prepared(self, server, environment):
-        """The template that a session has made of an environment whose workspace has a `tool`."""
+        """The template that a session made of an environment whose workspace has a `tool`."""
         begun = self.good(server.post(f"/api/environments/{environment}/custom-image-setup-sessions", {}), 201)
         self.said(server, begun["session"]["environmentLeaseId"], "echo prepared > tool")
         return self.good(server.post(f"{SESSIONS}/{begun['session']['id']}/finish", {}))["template"]
@@ -274,7 +274,7 @@ class Whole(sandbox_test.SandboxTest):
         gone = follows(image="other:1")
         self.assertEqual((gone["action"], gone["classification"], gone["driftedPaths"]),
                          ("detached", "boot_source_drift", ["/config/image"]))
-        self.assertIsNone(follows(timeoutMs=70_000))  # it is still away
+        self.assertIsNone(follows(timeoutMs=70_000))  # it is still disconnected
         image = self.good(server.get(f"{path}/custom-image-template"))
         self.assertEqual(image["activeTemplateDrift"], {"classification": "boot_source_drift",
                                                         "driftedPaths": ["/config/image", "/config/timeoutMs"]})
@@ -335,7 +335,7 @@ class Whole(sandbox_test.SandboxTest):
         again = self.serve(home=home)
         self.assertIsNone(self.good(again.get(path))["activeTemplate"])
         self.assertFalse(self.has_tool(again, environment))
-        # Not before the sweeper's next look by itself, but at once when it is asked for.
+        # By itself only in the sweeper's next pass, but at once on request.
         one = f"/api/templates/{template['id']}"
         self.assertEqual(self.good(again.get(one))["role"], "revoked")
         self.assertLess(again.request("DELETE", one).status, 300)
@@ -495,7 +495,7 @@ class Whole(sandbox_test.SandboxTest):
             self.assertEqual(client.wait(30), 7, said)
 
     def until(self, controller, wanted):
-        """What the terminal shows until it shows this."""
+        """Terminal output until it contains this."""
         said, end = b"", time.monotonic() + 30
         while wanted not in said and time.monotonic() < end:
             if select.select([controller], [], [], 0.5)[0]:
@@ -507,7 +507,7 @@ class Whole(sandbox_test.SandboxTest):
         return said
 
     def holding(self, home, step):
-        """A server that will die at a step, with a run in its sandbox and the lease of it."""
+        """A server that will die at a step, with a run in its sandbox and its lease."""
         server = self.serve(home=home, BERTH_FAULT_POINT=step)
         run = runs.start(server, "sleep", "1000", environmentId=self.default_sandbox(server))
         runs.wait_until(server, run, {"running"})
@@ -575,7 +575,7 @@ class Whole(sandbox_test.SandboxTest):
                 self.assertTrue(runs.eventually(lambda: roll_back(again).status == 200), roll_back(again).text)
                 self.assertEqual(self.said(again, fork, "cat f"), "shared\n")
                 self.assertEqual(self.changes(again, fork), set())
-                # It is done: the same request once more ends nothing.
+                # It is done: repeating the request ends nothing.
                 self.said(again, fork, "echo later > g")
                 self.good(roll_back(again))
                 self.assertEqual(self.said(again, fork, "cat g"), "later\n")

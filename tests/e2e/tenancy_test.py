@@ -1,4 +1,4 @@
-"""Every route with every kind of caller: nobody gets further than the table of permissions says."""
+"""Every route with every kind of caller: no caller gets further than the permission table allows."""
 
 import datetime
 import re
@@ -19,7 +19,7 @@ ALLOWED = {
                  "company_admin", "instance_admin"},
 }
 
-# What a request must carry so that nothing but its path decides how it is answered.
+# What a request must contain so that only its path decides the response.
 BODIES = {
     ("POST", "/api/companies"): {"name": "new"},
     ("POST", "/api/companies/{company}/agents"): {"name": "n", "adapterType": "codex_local"},
@@ -50,7 +50,8 @@ class Tenancy(BerthTest):
         return server.request(verb, path, body, {"Authorization": f"Bearer {key}"} if key else {})
 
     def furnish(self, server, name):
-        """A company with one object of each kind, and a key of each role; the ids by path parameter."""
+        """A company with one object of each kind, and a key of each role; the ids by path
+        parameter."""
         def made(path, body):
             answer = self.call(server, "instance", "POST", path, body)
             self.assertIn(answer.status, (201, 202), answer.text)
@@ -88,7 +89,7 @@ class Tenancy(BerthTest):
         return BODIES.get((verb, path), {} if verb in ("POST", "PATCH") else None)
 
     def filled(self, path, ids):
-        # What is no id of anybody's is the same for everybody.
+        # Parameters that are not object ids are the same for every company.
         more = {"port": "8080", "path": "index.html"}
         query = {"/login": "?command=claude", "/stream": "?command=%5B%22true%22%5D"}
         full = path + query.get(path[path.rfind("/"):], "")
@@ -117,9 +118,9 @@ class Tenancy(BerthTest):
         ids = self.furnish(server, "red")
         for verb, path, permission in self.routes(server):
             if path.startswith(("/api/plugins", "/api/session")):
-                continue  # plugins_test.py does what these are for, and tests/web signs in and out
-            # The environment is a host that is not there, sockets and streams are no plain answers, and the secrets
-            # of a run need the token of one.
+                continue  # plugins_test.py covers these, and tests/web signs in and out
+            # The environment is a host that does not exist, sockets and streams are not plain
+            # responses, and a run's secrets need its token.
             if verb == "DELETE" or path == "/api/instance/rekey" or \
                     any(part in path for part in ("{lease}", "{sandbox}", "{template}", "custom-image-")) or \
                     path.endswith(("}/probe", "/attach", "/stream")) or path.startswith("/api/agents/me/secrets"):

@@ -1,5 +1,6 @@
-"""Providers on the SDKs that E2B and Daytona publish (tools/vendor-plugins), each in its box, with a service on
-an address of the loopback that counts sandboxes. What the vendor has afterwards is what Berth knows."""
+"""Providers on the SDKs that E2B and Daytona publish (tools/vendor-plugins), each in its box, with
+a loopback service that counts sandboxes. The vendor's remaining sandboxes must be those that
+Berth knows."""
 
 import json
 import os
@@ -22,7 +23,7 @@ PACKAGES = {}
 
 def setUpModule():
     said = subprocess.run([ROOT / "tools" / "vendor-plugins"], check=True, capture_output=True, text=True)
-    # Workers are other users, who do not come through the folder of a cache.
+    # Workers are other users, who cannot pass through a cache folder.
     open_folder = Path(tempfile.mkdtemp(prefix="berth-vendors-", dir="/var/tmp"))
     unittest.addModuleCleanup(shutil.rmtree, open_folder)
     open_folder.chmod(0o755)
@@ -34,7 +35,7 @@ def setUpModule():
 
 
 def put(file, place):
-    """Without a copy of a hundred megabytes, where that can be."""
+    """Avoids copying a hundred megabytes, where possible."""
     try:
         os.link(file, place)
     except OSError:
@@ -42,7 +43,7 @@ def put(file, place):
 
 
 class Vendor:
-    """What holds for each of them."""
+    """What applies to each of them."""
 
     NAME = HANDLER = None
 
@@ -192,7 +193,7 @@ class OfDaytona(Vendor, PluginTest):
         self.assert_live(0)
 
     def test_a_sandbox_that_is_not_taken_up_again_is_deleted(self):
-        # A run of no agent has no workspace of its own, so that the provider writes no sentinel.
+        # A run without an agent has no workspace of its own, so the provider writes no sentinel.
         place = self.place(reuseLease=True)
         for _ in range(3):
             self.assertEqual(self.ran("true", environmentId=place)["status"], "succeeded")

@@ -1,5 +1,5 @@
-"""The services of two sandbox vendors, as far as their own SDKs need them, on an address of the loopback. A
-sandbox is a folder and the processes that were started in it. Every request is written down."""
+"""The services of two sandbox vendors, as far as their own SDKs need them, on a loopback address. A
+sandbox is a folder and the processes that were started in it. Every request is recorded."""
 
 import base64
 import hashlib
@@ -20,12 +20,12 @@ from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-PORT = 8443  # one of those that a plugin's box has a way out for
+PORT = 8443  # one of those that a plugin's box can reach
 KEY = "e2b_0123456789abcdef0123456789abcdef01234567"
 
 
 class Box:
-    """One sandbox: a home of its own, and process groups that end with it."""
+    """One sandbox: its own home, and process groups that end with it."""
 
     def __init__(self, folder):
         self.id = "i" + uuid.uuid4().hex[:20]
@@ -60,7 +60,7 @@ class Box:
 
 
 class Service:
-    """A vendor. `live` are the sandboxes that somebody pays for, running or not."""
+    """A vendor. `live` are the billed sandboxes, running or not."""
 
     def __init__(self, folder, handler):
         self.folder = folder
@@ -163,15 +163,15 @@ class QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """A client that has gone away is nothing to report."""
+        """A client that has disconnected need not be reported."""
 
 
 class Missing(Exception):
-    """A sandbox, session or command that is not there."""
+    """A sandbox, session or command that does not exist."""
 
 
 def each_chunk(process, take):
-    """Hands on what both streams say, until both have ended."""
+    """Passes on the output of both streams, until both have ended."""
     def read(name, stream):
         while chunk := os.read(stream.fileno(), 32768):
             take(name, chunk)
@@ -410,7 +410,7 @@ class Daytona(Handler):
         self.answer(200, value)
 
     def logs(self, name, session, command):
-        """A WebSocket that says all from the first byte on, and is closed at the end."""
+        """A WebSocket that sends everything from the first byte on, and is closed at the end."""
         found = self.command_of(name, session, command)
         if not self.headers.get("Upgrade"):
             return self.answer(200, {"output": "", "stdout": "", "stderr": ""})

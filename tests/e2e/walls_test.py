@@ -1,4 +1,4 @@
-"""What keeps attackers out, as the server and `berth doctor` report it."""
+"""The protection against attackers, as the server and `berth doctor` report it."""
 
 import json
 import os
@@ -76,7 +76,8 @@ class Walls(BerthTest):
         shown = {row["wall"]["key"]: row for row in json.loads(done.stdout) if row["check"] == "wall"}
         self.assertLessEqual(KEYS, set(shown))
         self.assertEqual((shown["callers"]["verdict"], shown["callers"]["wall"]["state"]), ("ok", "stands"))
-        # Without a server it tells of what these settings would be, and claims nothing of a database.
+        # Without a server it reports what these settings would mean, and claims nothing about a
+        # database.
         server.stop()
         done = self.run_berth("doctor", "--home", server.home)
         shown = {row["wall"]["key"]: row for row in json.loads(done.stdout) if row["check"] == "wall"}

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-// Real control groups of this machine, below the group of the test itself.
+// Real control groups on this machine, below the test's own group.
 namespace berth::keeper::sandbox {
 namespace {
 
@@ -29,7 +29,7 @@ bool eventually(const std::function<bool()>& is_so, std::chrono::milliseconds li
   return wait_until(-1, limit, is_so);
 }
 
-// Where both versions are mounted, v1 is tried alone too, as older machines have it.
+// If both versions are mounted, v1 is also tested alone, as on older machines.
 enum class Use : std::uint8_t { all, legacy };
 
 class CgroupTest : public testing::TestWithParam<Use> {
@@ -67,7 +67,7 @@ class CgroupTest : public testing::TestWithParam<Use> {
   Cgroup& make(const std::string& id, const Limits& limits) {
     auto made = Cgroup::make(layout_, id, limits);
     EXPECT_TRUE(made) << (made ? "" : made.error().message);
-    groups_.reserve(8);  // so that references stay
+    groups_.reserve(8);  // so that references remain valid
     groups_.push_back(made ? *std::move(made) : Cgroup{});
     for (const Unenforced& missing : groups_.back().unenforced()) {
       ADD_FAILURE() << missing.limit << ": " << missing.why;
@@ -83,7 +83,7 @@ class CgroupTest : public testing::TestWithParam<Use> {
     return child;
   }
 
-  // The same, when it is certain that it has joined.
+  // The same, once it has certainly joined.
   pid_t run_for_long(const Cgroup& group, const std::string& script) {
     const pid_t child = run(group, script);
     EXPECT_TRUE(eventually([&] { return group.is_populated(); }));
@@ -133,8 +133,8 @@ class CgroupTest : public testing::TestWithParam<Use> {
   std::vector<pid_t> children_;
 };
 
-// A connection over the loopback whose sender says more than fits and whose receiver reads nothing.
-// For a child, which keeps it until it is killed.
+// A loopback connection whose sender sends more than fits and whose receiver reads nothing. For a
+// child, which keeps it until it is killed.
 [[noreturn]] void hold_a_full_connection() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -191,7 +191,7 @@ TEST_P(CgroupTest, WhatWaitsInSocketsIsCountedAsMemory) {
   children_.push_back(child);
   ASSERT_TRUE(eventually([&] { return in_sockets() >= 2 * mebi; })) << in_sockets();
   const std::uint64_t others = number_of(folder + "/memory.usage_in_bytes").value_or(0);
-  // The kernel counts the rest of it in advance, and not to the page.
+  // The kernel counts the rest in advance, and not exactly.
   EXPECT_GE(group.usage().memory_bytes.value_or(0) + mebi, others + in_sockets());
   EXPECT_GE(group.usage().memory_peak_bytes, group.usage().memory_bytes);
 }
@@ -296,7 +296,7 @@ TEST_P(CgroupTest, BytesOfTheDiskAreCountedOrNotKnown) {
 
 TEST_P(CgroupTest, ALimitThatCannotBeEnforcedIsReportedWithItsRemedy) {
   CgroupLayout poor;
-  poor.unified = layout_.unified;  // where only the life cycle is ours
+  poor.unified = layout_.unified;  // no controllers, only the group itself
   poor.remedy = "mend it";
   auto group = Cgroup::make(poor, "poor", {.memory_bytes = 32 * mebi, .pids = 8});
   ASSERT_TRUE(group) << group.error().message;
@@ -312,7 +312,8 @@ TEST_P(CgroupTest, LimitsThatContradictEachOtherMakeNoGroup) {
   EXPECT_FALSE(Cgroup::make(layout_, "../up", {}));
 }
 
-// The maker is killed, so that it cannot clean up; what it started sleeps on in its group.
+// The creator is killed, so that it cannot clean up; the process it started keeps sleeping in its
+// group.
 TEST_P(CgroupTest, WhatAKilledMakerLeftIsSweptAndTheGroupsOfTheLivingAreNot) {
   Cgroup& alive = make("alive", {});
   run_for_long(alive, "sleep 600");

@@ -9,7 +9,7 @@
 #include <regex>
 #include <set>
 
-// The kit against a worker that does one thing wrong, and against those that do nothing wrong.
+// The kit against a worker with one fault, and against workers without faults.
 namespace berth::plugins::conformance {
 namespace {
 
@@ -21,7 +21,7 @@ struct Case {
   std::string only = {};  // which checks run; the same one by default
 };
 
-// One fault for each check; the manifest has a test of its own below.
+// One fault for each check; the manifest has its own test below.
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
       {"does_not_start", "start.initialize"},
@@ -137,7 +137,7 @@ class Kit : public testing::Test {
         "duplexCommandStream": true}, "configSchema": {"type": "object",
         "properties": {"image": {"type": "string"}}}}]})";
 
-  // Short, because what is looked for lasts.
+  // Short, because the faults are permanent.
   Patience patience_{.good_start = 2s, .stop = 2s, .orphans = 2s, .silence = 3s};
   tests::TemporaryFolder folder_;
 };
@@ -149,7 +149,7 @@ TEST_F(Kit, PassesAWorkerThatDoesNothingWrong) {
   EXPECT_TRUE(report->conforms) << summary_of(*report);
   EXPECT_EQ(report->failed, 0) << summary_of(*report);
   EXPECT_EQ(report->score, 100);
-  // It asks its host nothing, so two checks have nothing to try.
+  // It sends its host no requests, so two checks have nothing to try.
   EXPECT_EQ(report->skipped, 2);
   EXPECT_EQ(report->checks.size(), check_names().size());
 }
@@ -175,7 +175,7 @@ TEST_P(KitFinds, TheFault) {
   EXPECT_FALSE(check->mend.empty());
   EXPECT_EQ(report->conforms, check->weight == Weight::advised) << summary_of(*report);
   EXPECT_LT(report->score, 100);
-  // Other faults that are looked for are not found.
+  // No other fault is found.
   const auto others = std::ranges::count_if(report->checks, [&](const CheckResult& other) {
     return other.verdict == Verdict::failed && other.check != given.check;
   });

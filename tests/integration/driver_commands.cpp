@@ -9,14 +9,14 @@
 
 #include <algorithm>
 
-// What holds for every driver that executes commands.
+// What applies to every driver that executes commands.
 namespace berth::driver_test {
 
 using namespace drivers;
 
 namespace {
 
-// Leaves its session and its parent, ignores SIGTERM, and says its pid.
+// Leaves its session and its parent, ignores SIGTERM, and prints its pid.
 std::string stubborn_daemon() {
   return "setsid sh -c '(sh -c \"trap \\\"\\\" TERM; echo \\$\\$; while :; do sleep 1; done\" "
          "&)'; ";
@@ -235,7 +235,7 @@ TEST_P(CommandContract, StartedTwiceACommandRunsOnce) {
   ASSERT_TRUE(two) << two.error().message;
   EXPECT_EQ(one->pid, two->pid);
   EXPECT_EQ(one->started_at, two->started_at);
-  // A server that was restarted gives the run a new token, so the command is no longer the same.
+  // A restarted server gives the run a new token, so the command is no longer the same.
   once.environment.emplace("TOKEN", Secret{"new"});
   EXPECT_EQ(start(once).pid, one->pid);
   Collected output;
@@ -279,7 +279,7 @@ TEST_P(CommandContract, WhenTheKeeperIsKilledTheCommandIsLostAndNothingOfItLives
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->outcome, Outcome::lost);
   EXPECT_EQ(ended->exit_code, std::nullopt);
-  // The kernel ends what was in the sandbox after its keeper; the loss may be known before.
+  // The kernel ends the sandbox's processes after its keeper; the loss may be known before.
   EXPECT_TRUE(eventually([&] { return !is_running(daemon) && !is_running(main); }));
   // It is still known, and nothing more can be started.
   EXPECT_TRUE(await(driver().start(lease(), tree)));

@@ -1,6 +1,6 @@
 #include "integration/driver_contract.hpp"
 
-// What holds for every driver, whether it executes commands or not.
+// What applies to every driver, whether it executes commands or not.
 namespace berth::driver_test {
 
 using namespace drivers;

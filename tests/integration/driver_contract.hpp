@@ -19,15 +19,15 @@
 #include <string>
 #include <vector>
 
-// What every driver promises, told by tests that each driver runs. A driver joins with
+// What every driver guarantees, as tests that each driver runs. A driver joins with
 //   INSTANTIATE_TEST_SUITE_P(Local, DriverContract, testing::Values(&make_local_place));
 // and, when it executes commands, the same for CommandContract.
 namespace berth::driver_test {
 
 using namespace std::chrono_literals;
 
-// Where a driver works, for as long as one test. Commands run on this machine, whatever the way
-// there, so that the test can see their processes.
+// Where a driver works, for the duration of one test. Commands run on this machine, however they
+// are reached, so that the test can see their processes.
 class DriverPlace {
  public:
   virtual ~DriverPlace() = default;
@@ -35,21 +35,21 @@ class DriverPlace {
   // A driver as a server has it; several may follow one another, as after a restart.
   virtual std::unique_ptr<drivers::Driver> make_driver(asio::any_io_executor executor,
                                                        asio::thread_pool& pool) = 0;
-  // The config of the environment, and the values of its secrets.
+  // The environment's config, and the values of its secrets.
   virtual bj::object config() const = 0;
   virtual void add_secrets(drivers::PlaceRef& /*lease*/) const {}
   // The keeper that holds a lease's commands.
   virtual pid_t keeper_of(const drivers::PlaceRef& lease) const = 0;
-  // Who on this machine a process is that calls itself by that number; 0 when it is gone.
+  // The pid on this machine of the process with that pid inside; 0 when it has ended.
   virtual pid_t pid_here(const drivers::PlaceRef& /*lease*/, pid_t pid_there) const {
     return pid_there;
   }
-  // What is left of leases in the place: paths, processes, whatever can be named.
+  // What is left of leases in the place: paths, processes, anything that has a name.
   virtual std::vector<std::string> leftovers() const = 0;
 };
 using PlaceMaker = std::unique_ptr<DriverPlace> (*)();
 
-// Keeps what it is given.
+// Keeps the output it gets.
 class Collected final : public drivers::OutputTaker {
  public:
   Task<> take(std::span<const drivers::OutputPiece> pieces) override;
@@ -66,7 +66,7 @@ class Collected final : public drivers::OutputTaker {
   std::optional<std::uint64_t> next_;
 };
 
-// Looks until it is so, at most for the limit: for facts that the kernel does not announce.
+// Polls until it is true, at most for the limit: for facts that the kernel does not announce.
 bool eventually(const std::function<bool()>& is_so, std::chrono::milliseconds limit = 20s);
 bool is_running(pid_t pid);
 
@@ -77,10 +77,10 @@ class DriverContract : public testing::TestWithParam<PlaceMaker> {
 
   DriverPlace& place() { return *place_; }
   drivers::Driver& driver() { return *driver_; }
-  // The server is gone and another one comes.
+  // Simulates the end of the server and the start of another.
   void restart_driver();
 
-  // An answer that is still awaited.
+  // A response that is still awaited.
   template <class T>
   struct Pending {
     std::optional<Result<T>> result = {};
@@ -99,7 +99,7 @@ class DriverContract : public testing::TestWithParam<PlaceMaker> {
                                      }));
     return pending;
   }
-  // Ends the waiting, as a server does that shuts down.
+  // Ends the waiting, like a server that shuts down.
   template <class T>
   void give_up(const std::shared_ptr<Pending<T>>& pending) {
     pending->cancel.emit(asio::cancellation_type::terminal);
@@ -118,7 +118,7 @@ class DriverContract : public testing::TestWithParam<PlaceMaker> {
   bool run_until(const std::function<bool()>& is_so, std::chrono::milliseconds limit = 110s);
 
   drivers::AcquireRequest request();
-  // Acquired, with what acquire returned recorded, as the engine does.
+  // Acquired and recorded, as the engine does.
   drivers::PlaceRef new_lease();
 
   asio::io_context loop_;
@@ -146,9 +146,9 @@ class CommandContract : public DriverContract {
                                                         std::uint64_t offset = 0);
   drivers::Ended follow(const std::string& exec_id, Collected& output, std::uint64_t offset = 0);
   drivers::Ended run(const drivers::Command& command, Collected& output);
-  // The first number in what a command has written, as this machine knows that process.
+  // The first number in a command's output, translated to a pid on this machine.
   pid_t pid_in(const Collected& output);
-  // The same of a command itself; 0 where the driver does not say.
+  // The same for a command itself; 0 if the driver does not report it.
   pid_t pid_of(const drivers::Started& started);
 
  private:

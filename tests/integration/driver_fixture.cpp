@@ -43,7 +43,8 @@ bool is_running(pid_t pid) {
 
 void DriverContract::SetUp() {
   ::signal(SIGPIPE, SIG_IGN);  // as the server does
-  // What escapes a keeper and its wardens becomes a child of the test, where it is seen.
+  // Processes that escape a keeper and its wardens become children of the test, where they are
+  // seen.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   place_ = GetParam()();
   ASSERT_NE(place_, nullptr);

@@ -18,14 +18,14 @@
 #include <set>
 #include <sstream>
 
-// The contract over the sandbox driver with the provider `linux`, and what that provider promises
-// beyond it.
+// The contract over the sandbox driver with the provider `linux`, and that provider's further
+// guarantees.
 namespace berth::driver_test {
 namespace {
 
 using namespace drivers;
 
-// What a process calls itself in the innermost of its pid namespaces.
+// A process's pid in the innermost of its pid namespaces.
 pid_t own_pid_of(pid_t pid) {
   std::ifstream status{"/proc/" + std::to_string(pid) + "/status"};
   std::string line;
@@ -65,8 +65,8 @@ class LinuxPlace final : public DriverPlace {
     }
     return 0;
   }
-  // Folders of sandboxes, mounts that anybody sees, and control groups of keepers that are gone:
-  // of those that a test has looked at, because other tests run at the same time.
+  // Sandbox folders, visible mounts, and control groups of ended keepers: only those that this test
+  // has seen, because other tests run at the same time.
   std::vector<std::string> leftovers() const override {
     std::vector<std::string> left = names_in(root()).value_or(std::vector<std::string>{});
     std::ifstream mounts{"/proc/self/mountinfo"};
@@ -83,7 +83,7 @@ class LinuxPlace final : public DriverPlace {
     return left;
   }
   std::string root() const { return folder_.file("sandboxes"); }
-  providers::Linux& provider() const { return *provider_; }  // the one that was made last
+  providers::Linux& provider() const { return *provider_; }  // the most recent one
 
  private:
   tests::TemporaryFolder folder_;
@@ -298,7 +298,7 @@ TEST_P(LinuxSandbox, OnlyTheWorkspaceOutlivesALeaseInASandboxThatIsReused) {
     AcquireRequest wanted = request_with({{"reuseLease", true}, {"user", user}});
     PlaceRef lease = acquired(wanted);
     EXPECT_EQ(said_by(lease, leave_traps), "");
-    // More than once: what is kept stays the work, and what is made anew is new each time.
+    // More than once: the kept part remains the same, and the new part is new each time.
     for (int round = 0; round < 3; ++round) {
       ASSERT_TRUE(await(driver().release(lease, core::LeaseEvent::release_succeeded)));
       wanted.reusable_id = lease.provider_lease_id;
@@ -363,7 +363,7 @@ TEST_P(LinuxSandbox, ASandboxThatWasMadeAheadIsTakenByTheNextLeaseAndByNoOther) 
   auto customer = await(linux_place().provider().pool_customer(request_with(pooled).lease.config));
   ASSERT_TRUE(customer && *customer);
   linux_place().provider().serve_pools({**std::move(customer)});
-  // The lease of the suite, and the one that is made ahead.
+  // The lease of the suite, and the one that is created in advance.
   ASSERT_TRUE(run_until([&] { return folders() == 2; }));
   const std::string spare = spare_besides({lease().lease_id.str()});
   ASSERT_TRUE(run_until([&] { return is_confined(spare); }));
@@ -371,7 +371,7 @@ TEST_P(LinuxSandbox, ASandboxThatWasMadeAheadIsTakenByTheNextLeaseAndByNoOther) 
   ASSERT_TRUE(held) << held.error().message;
   EXPECT_EQ(held->size(), 1U) << "what is ready belongs to nobody yet, and is nobody's to sweep";
 
-  // Whether it is ready already only the pool knows; then it is the one that is taken.
+  // Only the pool knows whether it is ready already; then it is the one that is taken.
   const auto is_taken = [&] {
     return !std::filesystem::exists(linux_place().root() + "/" + spare);
   };
@@ -382,7 +382,7 @@ TEST_P(LinuxSandbox, ASandboxThatWasMadeAheadIsTakenByTheNextLeaseAndByNoOther) 
   for (const PlaceRef& facts : leases) {
     EXPECT_TRUE(await(driver().release(facts, core::LeaseEvent::release_succeeded)));
   }
-  restart_driver();  // which removes what is ready
+  restart_driver();  // which removes the ready ones
   EXPECT_EQ(names_in(linux_place().root()), std::vector{lease().lease_id.str()});
 }
 

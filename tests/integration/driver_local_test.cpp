@@ -58,7 +58,7 @@ class LocalDriver : public CommandContract {
   const LocalPlace& local() { return static_cast<const LocalPlace&>(place()); }
   std::string folder() { return local().root() + "/" + lease().lease_id.str(); }
 
-  // The files of a keeper that is no more, on a lease of their own.
+  // The files of an ended keeper, on their own lease.
   PlaceRef lease_of_the_past(keeper::ProcessIdentity card,
                              const std::optional<keeper::EndRecord>& end_record) {
     const PlaceRef past = new_lease();

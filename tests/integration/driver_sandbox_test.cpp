@@ -3,7 +3,7 @@
 #include "integration/driver_contract.hpp"
 #include "providers/fake.hpp"
 
-// The contract over the sandbox driver with the provider that is built in.
+// The contract over the sandbox driver with the built-in provider.
 namespace berth::driver_test {
 namespace {
 

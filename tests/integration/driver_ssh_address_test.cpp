@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-// Which address a host is reached at, and which it is not.
+// Which addresses of a host are used, and which are not.
 namespace berth::driver_test {
 namespace {
 
@@ -32,7 +32,7 @@ class SshAddress : public SshTest {
     out.lease.private_addresses = may;
     return out;
   }
-  // An ssh that reaches nothing, and writes down what it was asked for.
+  // An ssh that reaches nothing, and records its arguments.
   void use_deaf_ssh() {
     const std::string program = folder_.file("ssh");
     EXPECT_TRUE(create_file(program,

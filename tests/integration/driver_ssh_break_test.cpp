@@ -14,7 +14,7 @@ using namespace drivers;
 
 class SshBreakTest : public SshTest {
  protected:
-  // Says a number every few milliseconds, and a last word when there is a file for it.
+  // Prints a number every few milliseconds, and a last line when a file appears.
   Command counting() {
     return shell("i=0; while [ ! -e enough ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end");
   }
@@ -124,7 +124,7 @@ TEST_P(SshBreakTest, AHostThatStaysAwayIsGivenUpAndFollowedAgainWhenItIsBack) {
 }
 
 TEST_P(SshBreakTest, AConnectionEndsWithTheServerThatMadeIt) {
-  // The death test forks a server of its own.
+  // The death test forks its own server.
   GTEST_FLAG_SET(death_test_style, "fast");
   ssh_place().options.control_root = ssh_place().control_root() + "d";
   const std::string root = ssh_place().options.control_root;

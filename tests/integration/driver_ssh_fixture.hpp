@@ -12,14 +12,14 @@
 
 namespace berth::driver_test {
 
-// Names that lead where a test says; every other name is unknown.
+// Names that resolve as a test sets them; every other name is unknown.
 class KnownNames final : public egress::Resolver {
  public:
   Task<std::vector<egress::Address>> resolve(std::string name) override {
     asked.push_back(name);
     const auto found = addresses.find(name);
     if (found == addresses.end()) co_return fail(Errc::server_unreachable, name + " is unknown");
-    // The last answer is given again and again.
+    // The last answer is repeated.
     const std::vector<std::string> answer = found->second.front();
     if (found->second.size() > 1) found->second.erase(found->second.begin());
     std::vector<egress::Address> out;
@@ -27,11 +27,12 @@ class KnownNames final : public egress::Resolver {
     co_return out;
   }
 
-  std::map<std::string, std::vector<std::vector<std::string>>> addresses;  // one answer each time
+  std::map<std::string, std::vector<std::vector<std::string>>>
+      addresses;  // one answer for each lookup
   std::vector<std::string> asked;
 };
 
-// A private sshd on the loopback, and a driver that knows its key.
+// A private sshd on loopback, and a driver that knows its key.
 class SshPlace final : public DriverPlace {
  public:
   SshPlace();
@@ -42,7 +43,7 @@ class SshPlace final : public DriverPlace {
   bj::object config() const override;
   void add_secrets(drivers::PlaceRef& lease) const override;
   pid_t keeper_of(const drivers::PlaceRef& lease) const override;
-  // Of leases in the workspace, and of servers in the control folder once their driver is gone.
+  // Of leases in the workspace, and of servers in the control folder once their driver has closed.
   std::vector<std::string> leftovers() const override;
 
   tests::PrivateSshd& sshd() { return sshd_; }
@@ -61,13 +62,13 @@ class SshPlace final : public DriverPlace {
 };
 
 std::unique_ptr<DriverPlace> make_ssh_place();
-// Where the server is told to use no keeper.
+// With a server that is configured not to use a keeper.
 std::unique_ptr<DriverPlace> make_shell_place();
 
-// Tests of the driver alone; its parameter is the maker of an SshPlace.
+// Tests of the driver alone; the parameter creates an SshPlace.
 class SshTest : public DriverContract {
  protected:
-  // Closes the driver, and looks for what is left of it on this machine.
+  // Closes the driver, and checks for leftovers on this machine.
   void TearDown() override;
 
   SshPlace& ssh_place() { return static_cast<SshPlace&>(place()); }
@@ -81,11 +82,11 @@ class SshTest : public DriverContract {
   drivers::Ended run(const drivers::PlaceRef& lease, const drivers::Command& command,
                      Collected& output);
   void release(const drivers::PlaceRef& lease);
-  // What acquire fails with.
+  // The error of acquire.
   Error refusal(const drivers::AcquireRequest& request);
 };
 
-// All that CommandContract and SshTest offer, for tests that begin with a lease.
+// Everything that CommandContract and SshTest offer, for tests that begin with a lease.
 std::vector<PlaceMaker> places_if_there_is_an_sshd(PlaceMaker maker);
 
 }  // namespace berth::driver_test

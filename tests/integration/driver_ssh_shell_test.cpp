@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-// Commands that a script of the shell holds, where no keeper can run.
+// Commands held by a shell script, where no keeper can run.
 namespace berth::driver_test {
 namespace {
 
@@ -198,7 +198,7 @@ TEST_P(ShellTest, WhenTheSupervisorIsKilledTheCommandIsLostAndDoesNotLiveOn) {
   ASSERT_TRUE(supervisor) << supervisor.error().message;
   const auto killed = static_cast<pid_t>(std::strtol(supervisor->c_str(), nullptr, 10));
   ASSERT_EQ(::kill(killed, SIGKILL), 0);
-  // Orphans of this machine become the test's; a host has somebody else who reaps them.
+  // Orphans on this machine become the test's children; on a real host init reaps them.
   ASSERT_TRUE(eventually([&] { return ::waitpid(killed, nullptr, WNOHANG) != 0; }));
   Collected output;
   const auto ended = await(driver().follow(lease(), sleep.exec_id, 0, output));

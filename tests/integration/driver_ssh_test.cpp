@@ -27,7 +27,7 @@ TEST(SshTests, HaveAnSshd) {
   if (!missing.empty()) GTEST_SKIP() << missing;
 }
 
-// A listener that takes connections and never says a word.
+// A listener that accepts connections and never sends anything.
 class Silence {
  public:
   Silence() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -195,7 +195,7 @@ TEST_P(SshTest, TheAddressOfThisServerIsTriedFromThere) {
   ASSERT_TRUE(workspace);
   EXPECT_EQ(workspace->api_url, server.url());
   release(lease);
-  // Asked again within a minute, the answer is known.
+  // Within a minute, the cached answer is used.
   ASSERT_TRUE(await(driver().acquire(request)));
   release(lease);
   EXPECT_EQ(server.seen().size(), 1U);

@@ -1,7 +1,7 @@
 #include "egress_fixture.hpp"
 
-// Ways around the policy that others have found in proxies before. Each must end in a refusal, and
-// no connection may reach the forbidden server.
+// Known ways around the policy of other proxies. Each must be refused, and no connection may reach
+// the forbidden server.
 namespace berth::egress_test {
 namespace {
 
@@ -14,7 +14,7 @@ class EgressBypass : public testing::Test {
   }
   ~EgressBypass() override { EXPECT_EQ(forbidden_.connections(), 0); }
 
-  // The forbidden server stands on a port of its own: what is allowed is good.test at one port.
+  // The forbidden server has its own port: only good.test at one port is allowed.
   LabPlan setup() const {
     return {.allow = {"good.test:" + std::to_string(allowed_.port()), "*.good.test"}};
   }
@@ -70,7 +70,7 @@ TEST_F(EgressBypass, AnAuthorityHasOneHost) {
     const int status = lab_.ask(get(authority)).status;
     EXPECT_TRUE(status == 400 || status == 403) << authority << " got " << status;
   }
-  // Subdomains by suffix, not by looks.
+  // Subdomains match by suffix, not by similarity.
   for (const std::string host :
        {"good.test.evil.test", "evilgood.test", "good.test.", "good-test"}) {
     const std::string authority = forbidden_.authority(host);
@@ -102,7 +102,7 @@ TEST_F(EgressBypass, PortsAreAPartOfTheRule) {
   EXPECT_EQ(lab_.ask(connect("good.test:" + std::to_string(65536 + allowed_.port()))).status, 400);
 }
 
-// What a smuggler hopes to send as a second request, through a proxy that sees only one.
+// What a smuggler tries to send as a second request, through a proxy that sees only one.
 TEST_F(EgressBypass, NoRequestIsSmuggledBehindAnother) {
   const std::string evil = get(forbidden_.authority("evil.test"));
   const std::string line = "POST http://" + good() + "/ HTTP/1.1\r\nHost: " + good() + "\r\n";
@@ -168,7 +168,7 @@ TEST_F(EgressBypass, AConnectHasNoBodyAndARefusedOneNoSequel) {
 }
 
 TEST_F(EgressBypass, ATunnelIsNotReadAsRequests) {
-  // What goes through a tunnel is opaque: the upstream gets it, the proxy does not act on it.
+  // Tunnel data is opaque: the upstream gets it, the proxy does not act on it.
   Wire wire = lab_.tunnel(good());
   const Answer answer = wire.ask(get(forbidden_.authority("evil.test")));
   EXPECT_TRUE(answer.body.starts_with("GET http://" + forbidden_.authority("evil.test")));
@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(Inside, EgressRebinding,
 TEST(EgressRebindingOverTime, EachRequestIsDecidedByTheAnswerItConnectsTo) {
   const Upstream site{mirror};
   Lab lab{{.allow = {site.authority("turn.test")}}};
-  // The name is asked for once for each request: what was checked is what is connected to.
+  // The name is resolved once per request: the checked address is the connected one.
   lab.resolver.answers["turn.test"] = {{"127.0.0.1"}, {"10.0.0.1"}, {"127.0.0.1"}};
   Wire wire = lab.client();
   EXPECT_EQ(wire.ask(get(site.authority("turn.test"))).status, 200);

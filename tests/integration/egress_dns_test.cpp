@@ -15,9 +15,8 @@
 
 extern char** environ;
 
-// Names as they are looked up in earnest: the proxy asks the resolver of its machine, glibc asks
-// the name server in resolv.conf, and that is dnsmasq. All of them are in a network namespace of
-// the test's own.
+// Real name resolution: the proxy asks its machine's resolver, glibc asks the name server in
+// resolv.conf, and that is dnsmasq. All of them are in the test's own network namespace.
 namespace berth::egress_test {
 namespace {
 
@@ -33,7 +32,7 @@ std::string dns_query(const std::string& name) {
   return query + std::string{"\0\0\x01\0\x01", 5};
 }
 
-// The answer of the name server by UDP, as it is; empty when there is none at once.
+// The name server's raw UDP answer; empty when there is none at once.
 std::string ask_by_udp(const std::string& name) {
   const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   const timeval patience{.tv_sec = 0, .tv_usec = 200'000};
@@ -57,7 +56,7 @@ bool is_truncated(const std::string& answer) {
   return answer.size() > 3 && (answer[2] & 0x02) != 0;
 }
 
-// dnsmasq, authoritative for "test", in the namespace of the calling thread.
+// dnsmasq, authoritative for "test", in the calling thread's namespace.
 class NameServer {
  public:
   NameServer(const std::string& hosts, std::vector<std::string> records) : hosts_(hosts) {
@@ -81,7 +80,7 @@ class NameServer {
     ::kill(child_, SIGKILL);
     ::waitpid(std::exchange(child_, 0), nullptr, 0);
   }
-  // From now on this name has this address alone.
+  // From now on this name has only this address.
   void move(const std::string& name, const std::string& address) const {
     std::ofstream{hosts_} << address << " " << name << "\n";
     ::kill(child_, SIGHUP);
@@ -108,7 +107,7 @@ class NameServer {
   pid_t child_ = 0;
 };
 
-// `count` addresses of one name.
+// `count` addresses for one name.
 std::vector<std::string> records_of(const std::string& name, int count) {
   std::vector<std::string> records;
   for (int number = 1; number <= count; ++number) {
@@ -120,7 +119,7 @@ std::vector<std::string> records_of(const std::string& name, int count) {
 class EgressDns : public testing::Test {
  protected:
   // Runs it in a namespace with public addresses and this name server, with a proxy that allows
-  // every name of "test". Answers are looked up anew for each request.
+  // every name in "test". Each request resolves names anew.
   void with(std::vector<std::string> records,
             const std::function<void(Lab&, NameServer&)>& body) const {
     if (::access(name_server, X_OK) != 0) GTEST_SKIP() << name_server << " is not installed";

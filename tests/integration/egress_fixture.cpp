@@ -240,7 +240,7 @@ Lab::Lab(LabPlan setup) : special_(setup.special) {
   const Result<egress::Policy> policy = egress::Policy::parse(
       {.allow = std::move(setup.allow), .deny = std::move(setup.deny), .log = {}}, special_);
   EXPECT_TRUE(policy) << (policy ? "" : policy.error().message);
-  // A deadline shows soon after it has passed.
+  // A deadline is noticed soon after it has passed.
   setup.limits.sweep_interval = 10ms;
   tasks_.emplace(loop_.get_executor());
   if (setup.resolver) other_resolver_ = setup.resolver(loop_.get_executor());

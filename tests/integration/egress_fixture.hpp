@@ -16,8 +16,8 @@
 #include <mutex>
 #include <thread>
 
-// A real proxy in a thread of its own, real upstreams on real sockets, and clients that send
-// exactly the bytes they are told to.
+// A real proxy in its own thread, real upstreams on real sockets, and clients that send exactly the
+// given bytes.
 namespace berth::egress_test {
 
 using namespace std::chrono_literals;
@@ -30,7 +30,7 @@ struct Answer {
   std::string header(const std::string& name) const;
 };
 
-// A blocking stream over a socket. Whatever it waits for fails the test after thirty seconds.
+// A blocking stream over a socket. Any wait fails the test after thirty seconds.
 class Wire {
  public:
   explicit Wire(Fd fd);
@@ -47,7 +47,7 @@ class Wire {
   std::string read_until(std::string_view end);
   std::string read_bytes(std::size_t size);
   std::string read_all();
-  // One answer with a length, in chunks, or to the end of the connection.
+  // One response with a length, in chunks, or to the end of the connection.
   Answer read_answer();
   Answer ask(std::string_view request);
 
@@ -60,14 +60,14 @@ class Wire {
   std::string buffer_;
 };
 
-// A listening socket on a port of its own.
+// A listening socket on its own port.
 struct Listener {
   Fd fd;
   unsigned short port = 0;
 };
 Listener listen_on(const std::string& address, unsigned short port = 0);
 
-// Serves each connection in a thread, until the object goes.
+// Serves each connection in a thread, until the object is destroyed.
 class Upstream {
  public:
   using Serve = std::function<void(Wire&)>;
@@ -96,15 +96,15 @@ class Upstream {
   std::jthread accepting_;
 };
 
-// Answers one request with the head and the body it saw.
+// Answers one request with the head and the body it received.
 void mirror(Wire& wire);
 
-// Answers as it is told, one answer after the other; the last one stays.
+// Returns the given answers one after the other; the last one is repeated.
 class ScriptedResolver final : public egress::Resolver {
  public:
   Task<std::vector<egress::Address>> resolve(std::string name) override;
 
-  // To be set before the proxy is asked.
+  // Set this before the proxy is used.
   std::map<std::string, std::vector<std::vector<std::string>>> answers;
   std::map<std::string, std::size_t> asked;
   // From now on answers wait for release().
@@ -122,11 +122,11 @@ struct LabPlan {
   std::optional<egress::Callback> callback = {};
   std::vector<std::uint16_t> own_ports = {};
   std::string log_path = {};
-  // Loopback is not special, so that upstreams on it stand for the internet.
+  // Loopback is not special, so that upstreams on it represent the internet.
   std::vector<egress::SpecialRange> special = special_but_loopback();
-  // Runs first in the thread of the proxy.
+  // Runs first in the proxy's thread.
   std::function<void()> prepare = {};
-  // Another one than the lab's own.
+  // Replaces the lab's own resolver.
   std::function<std::unique_ptr<egress::Resolver>(const asio::any_io_executor&)> resolver = {};
 
   static std::vector<egress::SpecialRange> special_but_loopback();
@@ -145,7 +145,7 @@ class Lab {
   // A client with a tunnel to this authority.
   Wire tunnel(const std::string& authority) const;
 
-  // Runs the function in the thread of the proxy.
+  // Runs the function in the proxy's thread.
   template <class F>
   auto on_loop(F function) -> std::invoke_result_t<F> {
     std::promise<std::invoke_result_t<F>> promise;

@@ -10,15 +10,15 @@
 #include <cerrno>
 #include <cstring>
 
-// The whole way: a client in a network namespace with nothing but a loopback, a proxy whose machine
-// is another namespace with public addresses, and the special ranges as they are by default.
+// The whole path: a client in a network namespace with only a loopback, a proxy whose machine is
+// another namespace with public addresses, and the default special ranges.
 namespace berth::egress_test {
 namespace {
 
 constexpr unsigned short proxy_port = 3128;
 
-// A process in a namespace of its own, which listens there, and connects from there when it is told
-// to. What it makes is handed out, so that the test holds sockets of the inside.
+// A process in its own namespace, which listens there, and connects from there on request. It hands
+// its sockets out, so that the test holds sockets of the inside.
 class Inside {
  public:
   Inside() {
@@ -154,7 +154,7 @@ TEST(EgressNamespace, TheSandboxHasNoWayOutButTheProxy) {
   lab.listen(std::move(inside.listener));
   ASSERT_TRUE(apart);
   const Upstream site{mirror, lab.on_loop([] { return listen_on(public_v4, 80); })};
-  // Something on the loopback of the proxy's own machine, which must stay out of reach.
+  // A listener on the loopback of the proxy's own machine, which must remain unreachable.
   const Upstream own{mirror, lab.on_loop([] { return listen_on("127.0.0.1", 80); })};
 
   EXPECT_EQ(inside.connect(public_v4, 80).error, ENETUNREACH);
@@ -172,7 +172,7 @@ TEST(EgressNamespace, TheSandboxHasNoWayOutButTheProxy) {
   EXPECT_EQ(inside.client().ask(get("127.0.0.1")).status, 403);
   EXPECT_EQ(inside.client().ask(connect("127.0.0.1:80")).status, 403);
   EXPECT_EQ(inside.client().ask(connect("[::1]:80")).status, 403);
-  // Allowed, and no such machine: the proxy tries, the sandbox learns that it failed.
+  // Allowed, but no such machine exists: the proxy tries, and the sandbox gets the failure.
   EXPECT_EQ(inside.client().ask(get("10.9.9.9")).status, 502);
   EXPECT_EQ(site.connections(), 2);
   EXPECT_EQ(own.connections(), 0);
@@ -192,7 +192,7 @@ TEST(EgressNamespace, TwoSandboxesHaveTheirOwnProxies) {
   second.listen(std::move(two.listener));
   EXPECT_EQ(one.client().ask(get(site.authority("127.0.0.1"))).status, 200);
   EXPECT_EQ(two.client().ask(get(site.authority("127.0.0.1"))).status, 403);
-  // With the end of the lease the way out is gone, though the namespace is still there.
+  // When the lease ends the network access ends, although the namespace still exists.
   first.stop();
   EXPECT_EQ(one.connect("127.0.0.1", proxy_port).error, ECONNREFUSED);
   EXPECT_EQ(two.client().ask(get("other.test")).status, 403);

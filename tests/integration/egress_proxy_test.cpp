@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <sys/un.h>
 
-// What a client of the proxy gets: answers, refusals, limits, the log.
+// What a client of the proxy gets: responses, refusals, limits, the log.
 namespace berth::egress_test {
 namespace {
 
@@ -283,7 +283,7 @@ TEST(EgressCallback, ReachesTheApiAndNothingElse) {
   }
   EXPECT_EQ(lab.ask(connect("berth.internal:80")).status, 403);
   EXPECT_EQ(lab.ask(connect("berth.internal:" + std::to_string(api.port()))).status, 403);
-  // Not even a rule opens a way that looks at neither path nor token.
+  // Not even a rule allows access that checks neither path nor token.
   for (const std::string host : {"127.0.0.1", "127.0.0.2", "api.test"}) {
     EXPECT_EQ(lab.ask(get(api.authority(host), "/api/runs", token)).status, 403) << host;
     EXPECT_EQ(lab.ask(connect(api.authority(host))).status, 403) << host;
@@ -291,7 +291,7 @@ TEST(EgressCallback, ReachesTheApiAndNothingElse) {
   EXPECT_EQ(api.connections(), 1);
 }
 
-// Addresses other than 127.0.0.1 that lead to what listens on this machine.
+// Addresses other than 127.0.0.1 that reach listeners on this machine.
 std::vector<std::string> other_own_addresses() {
   std::vector<std::string> own{"0.0.0.0"};
   for (const egress::SpecialRange& range : egress::addresses_of_this_machine()) {
@@ -312,7 +312,7 @@ TEST(EgressCallback, NoRuleOpensTheApiByAnotherAddressOfThisMachine) {
                      .callback = egress::Callback{.address = *egress::Address::parse("127.0.0.1"),
                                                   .port = api.port(),
                                                   .host = "api.local:7000"}}};
-  // A server with TLS has no callback, and listens all the same.
+  // A server with TLS has no callback, but listens nevertheless.
   Lab with_port{{.allow = allow, .own_ports = {api.port()}}};
   for (Lab* const lab : {&with_callback, &with_port}) {
     lab->resolver.answers["mapped.test"] = {{"::ffff:127.0.0.1"}};

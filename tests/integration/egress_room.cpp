@@ -19,7 +19,7 @@
 namespace berth::egress_test {
 namespace {
 
-// The kernel's own header for it does not go together with netinet/in.h.
+// The kernel's own header for it conflicts with netinet/in.h.
 struct in6_ifreq {
   in6_addr ifr6_addr;
   std::uint32_t ifr6_prefixlen;
@@ -36,7 +36,7 @@ ifreq request_for(const char* label, const char* address) {
   return request;
 }
 
-// On a loopback interface all addresses of a subnet are local, as those of 127.0.0.0/8 are.
+// On a loopback interface all addresses of a subnet are local, like those of 127.0.0.0/8.
 bool make_synthetic_addresses_local() {
   const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   ifreq address = request_for("lo:9", "198.18.0.1");

@@ -17,29 +17,29 @@ inline constexpr const char* public_v6 = "2606:2800:220:1::1";
 // use it as well.
 bool raise_loopback();
 void add_address_v4(const char* address, const char* label = "lo:1");
-// False where the kernel has no IPv6.
+// False if the kernel has no IPv6.
 bool add_address_v6(const char* address);
 
-// A network namespace as the keeper makes it for a worker: synthetic addresses are local, and the
-// resolver of programs is 127.0.0.1. Needs root.
+// A network namespace as the keeper makes it for a worker: synthetic addresses are local, and
+// programs use 127.0.0.1 as resolver. Needs root.
 class Room {
  public:
   Room();
 
-  // Runs the function in a thread that is inside, and waits for its end.
+  // Runs the function in a thread inside, and waits for its end.
   void enter(const std::function<void()>& function) const;
-  // A socket that listens on this port of every address.
+  // A socket that listens on this port on all addresses.
   Fd listener(unsigned short port) const;
   // UDP at 127.0.0.1:53.
   Fd name_socket() const;
-  // A connection to the first address of a name, as any program makes it. `error` is that of
+  // A connection to a name's first address, as any program makes it. `error` is that of
   // getaddrinfo.
   struct Dialled {
     int error = 0;
     Fd fd;
   };
   Dialled dial(const std::string& host, unsigned short port) const;
-  // What a command prints, both streams.
+  // A command's output on both streams.
   std::string run(const std::string& command) const;
 
   std::string failure;  // why there is none; empty: there is one

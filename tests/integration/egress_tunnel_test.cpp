@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-// Tunnels: bytes both ways, every way to end, and what a new policy does to them.
+// Tunnels: bytes in both directions, every way to end, and the effect of a new policy.
 namespace berth::egress_test {
 namespace {
 
@@ -21,8 +21,8 @@ void echo(Wire& wire) {
   }
 }
 
-// Sockets, and what an event loop waits on. Files are not counted: the sanitizer's runtime opens
-// one for a moment wherever a thread starts.
+// Sockets, and what an event loop waits on. Files are not counted: the sanitizer's runtime briefly
+// opens one when a thread starts.
 std::ptrdiff_t open_channels() {
   const std::filesystem::directory_iterator all{"/proc/self/fd"};
   return std::ranges::count_if(all, [](const auto& descriptor) {
@@ -32,7 +32,7 @@ std::ptrdiff_t open_channels() {
   });
 }
 
-// A megabyte that is different for each number, and each byte of it for its place.
+// A megabyte that differs for each number, and whose bytes depend on their position.
 std::string megabyte(std::uint32_t number) {
   static const std::string noise = [] {
     std::string bytes(1UL << 20U, '\0');
@@ -183,7 +183,7 @@ TEST(EgressTunnel, KeepsToItsRate) {
   EXPECT_EQ(wire.read_all().size(), 300'000U);
   wire.close();
   lab.entry_after(1);
-  // Bytes of a burst are free, and the last piece is paid for after it has arrived.
+  // A burst's bytes are free, and the last piece is paid for after it has arrived.
   EXPECT_GE(std::chrono::steady_clock::now() - started, 1s);
 }
 

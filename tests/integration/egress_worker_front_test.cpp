@@ -5,8 +5,8 @@
 #include <netdb.h>
 #include <sched.h>
 
-// The whole way of a worker: programs that know nothing of a proxy, in a network namespace with
-// nothing but a loopback, and a server whose machine is another namespace with a public address.
+// A worker's whole path: programs that do not know the proxy, in a network namespace with only a
+// loopback, and a server whose machine is another namespace with a public address.
 namespace berth::egress_test {
 namespace {
 
@@ -29,7 +29,7 @@ egress::Policy policy_of(std::vector<std::string> allow, std::vector<std::string
   return policy.value_or(egress::Policy{});
 }
 
-// A server side with a thread and a machine of its own, which serves a room.
+// A server side with its own thread and machine, which serves a room.
 class Front {
  public:
   explicit Front(const Room& room, FrontPlan plan = {}) {
@@ -117,7 +117,7 @@ class Front {
   std::thread thread_;
 };
 
-// What comes back on a connection of its own: "" when it was reset or ended without a byte.
+// The reply on a separate connection: "" when it was reset or ended without a byte.
 std::string ask(const Room& room, const std::string& host, unsigned short port) {
   Room::Dialled dialled = room.dial(host, port);
   EXPECT_EQ(dialled.error, 0) << host << " " << ::gai_strerror(dialled.error);

@@ -14,7 +14,7 @@
 #include <csignal>
 #include <memory>
 
-// `fake-plugin` as it is installed, at the end of raw pipes.
+// `fake-plugin` as it is installed, behind raw pipes.
 namespace berth::fake_plugin_test {
 namespace {
 
@@ -41,7 +41,7 @@ class FakePlugin : public testing::Test {
  protected:
   void SetUp() override {
     std::signal(SIGPIPE, SIG_IGN);
-    // What a killed worker leaves becomes a child of the test, where it is seen.
+    // Processes that a killed worker leaves become children of the test, where they are seen.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     start();
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A provider whose sandboxes are folders, for the tests of the conformance kit. The variable FAULT
-names the one thing that it does wrong; without it, it does nothing wrong."""
+names its one fault; without it, it is correct."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ HOOKS = ["environmentValidateConfig", "environmentProbe", "environmentAcquireLea
          "duplexChannelStop", "duplexChannelClose", "loginPtyOpen", "loginPtyClose",
          "setupTokenPtyOpen", "setupTokenPtyClose"]
 KNOWN = [*HOOKS, "handleWebhook"]
-# There while a worker runs, and left behind by one that was killed.
+# Exists while a worker runs, and is left behind by one that was killed.
 MARK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "running")
 writing = threading.Lock()
 answered = threading.Event()
@@ -88,7 +88,7 @@ def validate(params):
 
 
 def check_memory():
-    """A worker that keeps in memory alone what it has made cannot go on after it was killed."""
+    """A worker that keeps its state only in memory cannot continue after it was killed."""
     if crashed:
         crashed.clear()
         raise Refused(-32002, "what was made before is not known")

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-// What a command is given, and what is said of one that cannot be started.
+// What a command gets, and what is reported about one that cannot be started.
 namespace berth::keeper_test {
 namespace {
 

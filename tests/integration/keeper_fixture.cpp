@@ -30,7 +30,8 @@ bool is_running(pid_t pid) {
 }
 
 void KeeperTest::SetUp() {
-  // What escapes a killed keeper and its wardens becomes a child of the test, where it is seen.
+  // Processes that escape a killed keeper and its wardens become children of the test, where they
+  // are seen.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::string name = "/tmp/berth-keeper-XXXXXX";
   ASSERT_NE(::mkdtemp(name.data()), nullptr);
@@ -54,7 +55,7 @@ void KeeperTest::start_keeper() {
   ASSERT_TRUE(spawned) << spawned.error().message;
   pid_ = spawned->pid;
   client_.emplace(std::move(spawned->control));
-  // The answer says that its socket and its card are there.
+  // The response shows that its socket and its card exist.
   const auto listing = client_->list();
   ASSERT_TRUE(listing) << listing.error().message;
 }

@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-// The real berth-keeper in a folder of its own, and what it leaves there.
+// The real berth-keeper in its own folder, and what it leaves there.
 namespace berth::keeper_test {
 
 using namespace std::chrono_literals;
 
-// Looks until it is so, at most for the limit: for facts that the kernel does not announce.
+// Polls until it is true, at most for the limit: for facts that the kernel does not announce.
 bool eventually(const std::function<bool()>& is_so, std::chrono::milliseconds limit = 10s);
 bool is_running(pid_t pid);
 
@@ -33,10 +33,10 @@ struct Streams {
 class KeeperTest : public testing::Test {
  protected:
   void SetUp() override;
-  // Stops what is left, and fails the test when a process of it survives.
+  // Stops what is left, and fails the test when one of its processes survives.
   void TearDown() override;
 
-  // The program that holds; it may be another one that starts it.
+  // The program that holds; another one may start it.
   virtual std::string keeper_program();
   void start_keeper();
   keeper::KeeperClient& client() { return *client_; }
@@ -47,15 +47,15 @@ class KeeperTest : public testing::Test {
   // The status of waitpid, when the keeper has ended in time.
   std::optional<int> wait_for_keeper(std::chrono::milliseconds limit = 20s);
 
-  // A command of the shell with a usual PATH, in the test's folder.
+  // A shell command with a usual PATH, in the test's folder.
   keeper::Exec shell(std::string script);
   keeper::Exec command(std::vector<std::string> argv);
   keeper::Ended run(const keeper::Exec& exec);
   Streams output_of(const std::string& exec_id) const;
   std::vector<keeper::Record> records_of(const std::string& exec_id) const;
-  // What the command has written to stdout when that ends with the text.
+  // The command's stdout, once it ends with the text.
   std::string wait_for_output(const std::string& exec_id, const std::string& ending);
-  // The numbers that a command has written to its stdout, one a line.
+  // The numbers that a command has written to its stdout, one per line.
   pid_t pid_written(const std::string& exec_id, std::size_t line = 0);
 
  private:

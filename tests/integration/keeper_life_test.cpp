@@ -102,7 +102,7 @@ TEST_F(KeeperLife, SurvivesTheDeathOfAllClients) {
   Exec open = exec;
   open.stdin_kind = keeper::Stdin::pipe;
   ASSERT_TRUE(client().exec(open));
-  client() = connect();  // the first connection, which the keeper was born with, is closed
+  client() = connect();  // the first connection, which the keeper started with, is closed
   {
     const keeper::KeeperClient brief = connect();
   }

@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-// What becomes of the bytes that a command writes.
+// What happens to the bytes that a command writes.
 namespace berth::keeper_test {
 namespace {
 
@@ -99,7 +99,7 @@ TEST_F(KeeperOutput, IsReadFromAnOffsetByANewClientWithNothingLost) {
     ASSERT_TRUE(first.exec(exec));
     const auto cut = first.attach(exec.exec_id, 0, [&](std::uint64_t, std::string_view bytes) {
       seen += bytes;
-      return false;  // and the client is gone, as if it had been killed
+      return false;  // and the client has ended, as if it had been killed
     });
     ASSERT_TRUE(cut);
   }
@@ -137,7 +137,7 @@ TEST_F(KeeperOutput, AClientThatDoesNotReadHoldsUpNobody) {
   keeper::KeeperClient lazy = connect();
   ASSERT_TRUE(lazy.exec(exec));
   lazy.send(keeper::Attach{.exec_id = exec.exec_id});
-  ASSERT_TRUE(lazy.stats(""));  // sends what was queued, and then reads no more
+  ASSERT_TRUE(lazy.stats(""));  // sends what was queued, and then no longer reads
   const auto ended = client().wait(exec.exec_id, 60s);
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->stdout_bytes, 50'000'000U);
@@ -167,7 +167,8 @@ TEST_F(KeeperOutput, ThatTheDiskRefusesIsCountedWhileTheCommandGoesOn) {
   const rlimit full{.rlim_cur = 1'000'000, .rlim_max = RLIM_INFINITY};
   ASSERT_EQ(::prlimit(keeper_pid(), RLIMIT_FSIZE, &full, nullptr), 0);
   ASSERT_TRUE(client().write(exec.exec_id, "\n"));
-  // The command has come to its second read, so the keeper has taken all that it wrote before.
+  // The command has reached its second read, so the keeper has taken everything that it wrote
+  // before.
   ASSERT_TRUE(eventually([&] {
     const auto status = client().stats(exec.exec_id);
     return status && status->processes == 1 && output_of(exec.exec_id).out.size() > 100'000;
@@ -186,7 +187,7 @@ TEST_F(KeeperOutput, ThatTheDiskRefusesIsCountedWhileTheCommandGoesOn) {
   EXPECT_TRUE(kept.out.ends_with("after\n"));
 }
 
-// A file system of 256 kB, which takes root to mount.
+// A 256 kB file system, which only root can mount.
 class SmallDisk {
  public:
   explicit SmallDisk(std::string at) : at_(std::move(at)) {
@@ -205,7 +206,7 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
-// Until the file system takes no page more.
+// Until the file system is full.
 void fill(const std::string& path) {
   const Fd file{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
   const std::string page(4096, 'x');
@@ -239,7 +240,7 @@ TEST_F(KeeperOnASmallDisk, AFullDiskLosesOutputButNotHowTheCommandEnded) {
   EXPECT_TRUE(small.stop(0ms));
 }
 
-// One end may fit into what the disk has given for the start; many do not.
+// One end may fit into the space that the disk gave for the start; many do not.
 TEST_F(KeeperOnASmallDisk, AFullDiskHidesTheEndOfNoneOfMany) {
   const SmallDisk disk{root() + "/disk"};
   if (!disk.is_mounted()) GTEST_SKIP() << "mounting is not allowed here";

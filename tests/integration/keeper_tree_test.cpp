@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-// That nothing of a command is left: neither of one that ended nor of one that was ended.
+// Nothing of a command is left, whether it ended or was ended.
 namespace berth::keeper_test {
 namespace {
 
@@ -21,7 +21,7 @@ using keeper::Outcome;
 
 class KeeperTree : public KeeperTest {
  protected:
-  // Leaves its session and its parent, and says its pid.
+  // Leaves its session and its parent, and prints its pid.
   static std::string daemon(const std::string& body) {
     return "setsid sh -c '(sh -c \"echo \\$\\$; " + body + "\" &)'; ";
   }
@@ -120,13 +120,13 @@ TEST_F(KeeperTree, ThatLingersDiesWithTheKeeperAndTheEndOfItsCommandStays) {
   ASSERT_TRUE(stat);
   ::kill(keeper_pid(), SIGKILL);
   EXPECT_TRUE(eventually([&] { return !is_running(lingering); }));
-  // Its warden, which would write down that the command was lost.
+  // Its warden, which would record that the command was lost.
   EXPECT_TRUE(eventually([&] { return !is_running(stat->parent); }));
   EXPECT_EQ(keeper::read_exit(folder(), exec.exec_id)->outcome, Outcome::exited);
 }
 
-// Bounded twice: by a limit of processes for a user of its own, and by time. The pauses leave the
-// machine to the other tests.
+// Bounded twice: by a process limit for its own user, and by time. The pauses leave the machine to
+// the other tests.
 TEST_F(KeeperTree, AForkBombIsKilledToTheLast) {
   if (::geteuid() != 0) GTEST_SKIP() << "the limit of processes is that of a user of its own";
   std::ofstream{root() + "/bomb"} << "import os, resource, sys, time\n"
@@ -189,7 +189,7 @@ TEST_F(KeeperTree, DiesWhenItsWardenIsKilledAndTheKeeperLivesOn) {
 
 TEST_F(KeeperTree, LeavesNoZombie) {
   for (int i = 0; i < 5; ++i) run(shell("(true &); true"));
-  // A warden in reserve may be there, alive.
+  // A spare warden may be alive.
   ASSERT_TRUE(eventually([&] {
     const std::vector<pid_t> children = keeper::descendants_of(keeper_pid());
     return children.size() <= 1 && std::ranges::all_of(children, is_running);

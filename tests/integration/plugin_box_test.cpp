@@ -22,7 +22,7 @@
 namespace berth::plugin_test {
 namespace {
 
-// Whose server it is, and what the machine lets that server make.
+// Who runs the server, and what the machine lets that server create.
 enum class Kind { by_root, by_ordinary_user, without_namespaces };
 constexpr uid_t ordinary_user = 54'321;
 
@@ -46,7 +46,7 @@ Fd listen_on(int family, const sockaddr* address, socklen_t size) {
   return made;
 }
 
-// What an attacker looks for, with permissions that let everybody in: the box alone keeps it away.
+// What an attacker looks for, with permissions for all users: only the box protects it.
 class Bait {
  public:
   explicit Bait(const std::string& folder) : home_(folder + "/home"), other_(folder + "/files/o") {
@@ -116,13 +116,13 @@ class PluginBoxTest : public PluginTest, public testing::WithParamInterface<Kind
     const Result<> started = await(host_->start(plugin()));
     ASSERT_TRUE(started) << started.error().message;
   }
-  // The keeper is started as another user, as the server of that user would.
+  // The keeper is started as another user, like that user's server would.
   void become_ordinary() {
     if (::geteuid() != 0) return;
     std::ofstream script{folder_.file("keeper")};
     script << "#!/bin/sh\nexec setpriv --reuid 54321 --regid 54321 --clear-groups ";
     if (GetParam() == Kind::without_namespaces) {
-      // In a user namespace that has no more of them to give.
+      // In a user namespace that cannot create more.
       script << "unshare --user --map-user=54321 --map-group=54321 --keep-caps sh -c '"
                 "echo 0 > /proc/sys/user/max_user_namespaces || exit 99; "
                 "exec setpriv --inh-caps=-all --ambient-caps=-all -- \"$0\" \"$@\"' ";
@@ -145,7 +145,7 @@ TEST_P(PluginBoxTest, LeavesNothingOpenToAHostileWorker) {
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_GE(report->as_object().size(), 20U);
   for (const auto& [attempt, outcome] : report->as_object()) {
-    // Without namespaces the process table is the machine's; the label says so.
+    // Without namespaces the process table is the machine's; the label reports that.
     if (!is_strong() && attempt == "processes of others") continue;
     EXPECT_FALSE(std::string_view{outcome.as_string()}.starts_with("OPEN"))
         << attempt << ": " << outcome;
@@ -164,7 +164,7 @@ TEST_P(PluginBoxTest, HoldsWhatAWorkerNeeds) {
   EXPECT_TRUE(status.contains("CapEff:\t0000000000000000")) << status;
   EXPECT_TRUE(std::filesystem::exists(mine() + "/kept"));
   EXPECT_TRUE(std::filesystem::exists(mine() + "/tmp/scratch"));
-  // What it wrote is there for its next worker, and for nobody else.
+  // Its files are available to its next worker, and to no other.
   ASSERT_TRUE(await(host_->stop(id_)));
   ASSERT_TRUE(await(host_->start(plugin())));
   EXPECT_TRUE(call("works", bait_->params(folder_.path(), mine(), is_strong())));
@@ -230,7 +230,7 @@ class PluginDoorTest : public PluginTest {
     PluginTest::TearDown();
     host_.reset();
   }
-  // The worker connects, and hears from the door which address it has connected to.
+  // The worker connects, and the gateway reports which address it has connected to.
   CallResult reach(const char* address) {
     std::optional<CallResult> answer;
     PluginCall made{.method = "reach", .params = {{"address", address}, {"port", 443}}};
@@ -265,7 +265,7 @@ TEST_F(PluginDoorTest, GivesTheServerTheConnectionsOfTheWorkerWithTheAddressesIt
   ASSERT_TRUE(way_out_.sockets.names_udp && way_out_.sockets.proxy);
   ASSERT_EQ(way_out_.sockets.doors.size(), 1U);
   EXPECT_EQ(way_out_.sockets.doors[0].port, 443);
-  // An address that stands for a name, and one that the worker knows itself.
+  // An address that represents a name, and one that the worker knows itself.
   for (const char* address : {"198.18.7.9", "203.0.113.5"}) {
     const CallResult answer = reach(address);
     ASSERT_TRUE(answer) << answer.error().message;

@@ -48,14 +48,14 @@ PluginTest::PluginTest()
 
 void PluginTest::SetUp() {
   ::signal(SIGPIPE, SIG_IGN);  // as the server does
-  // A worker is another user, who must get at its own package.
+  // A worker is another user, who must be able to read its own package.
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
   std::filesystem::create_directory(folder_.file("package"));
   std::filesystem::copy_file(BERTH_PLUGIN_WORKERS "/provider.py",
                              folder_.file("package/worker.py"));
   ASSERT_EQ(::chmod(folder_.file("package/worker.py").c_str(), 0755), 0);
-  // What it makes is inside the test's own folder too, and goes with it. The test and the worker
-  // both use it, as an operator's folder.
+  // Its files are inside the test's own folder too, and are removed with it. The test and the
+  // worker both use it, as an operator's folder.
   std::filesystem::create_directory(folder_.file("work"));
   ASSERT_EQ(::chmod(folder_.file("work").c_str(), 0777), 0);
   config_.shared_folders = {folder_.file("work")};

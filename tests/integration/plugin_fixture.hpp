@@ -16,14 +16,14 @@
 #include <string>
 #include <vector>
 
-// Plugins whose worker is a small program of the tests, under the real host and keeper.
+// Plugins whose worker is a small test program, under the real host and keeper.
 namespace berth::plugin_test {
 
 using namespace plugins;
 
 inline constexpr const char* company_text = "11111111-1111-4111-8111-111111111111";
 
-// What the host told and was asked.
+// What the host reported and was asked.
 class Services final : public HostServices {
  public:
   bool has(std::string_view method) const override {

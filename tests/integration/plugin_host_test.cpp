@@ -5,8 +5,8 @@
 
 #include <fstream>
 
-// AddressSanitizer keeps 256 MB of what was freed, unless it is told otherwise: as much as a host
-// would need that keeps what a worker sends.
+// By default AddressSanitizer keeps 256 MB of freed memory: as much as a host that keeps what a
+// worker sends.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the runtime looks for this name.
 extern "C" const char* __asan_default_options() {
   return "quarantine_size_mb=8:allocator_release_to_os_interval_ms=0";
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 class PluginHostTest : public PluginTest {
  protected:
-  // Returns when the host has taken notice.
+  // Returns when the host has noticed.
   void crash() {
     ASSERT_TRUE(state_becomes(WorkerState::running));
     const auto before = host_->status(id_)->pid;
@@ -31,7 +31,7 @@ class PluginHostTest : public PluginTest {
   }
 };
 
-// The most that was resident since the last forget_peak().
+// The peak resident memory since the last forget_peak().
 std::int64_t peak_kb() {
   std::ifstream status{"/proc/self/status"};
   std::string word;
@@ -79,7 +79,7 @@ TEST_F(PluginHostTest, AWorkerThatDiesWhileItStartsIsAnErrorAndNothingRuns) {
   EXPECT_EQ(host_->status(id_)->state, WorkerState::error);
   EXPECT_FALSE(host_->status(id_)->pid);
   EXPECT_EQ(services_.states.back(), WorkerState::error);
-  // Enabled again, it gets another chance: nothing dead is in the way.
+  // Enabled again, it gets another chance: the dead worker does not block it.
   const Result<> again = await(host_->start(plugin()));
   EXPECT_TRUE(again) << again.error().message;
   EXPECT_EQ(host_->status(id_)->state, WorkerState::running);
@@ -246,7 +246,7 @@ TEST_F(PluginHostTest, WhatAWorkerSaysIsCleanedOfTheSecretsThatItWasGiven) {
   const CallResult refused = say("error", "three PLANTED-value");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "three ***REDACTED***");
-  // A line that the end of the worker has cut shows no half of a value.
+  // A line that was cut by the worker's end does not show a partial value.
   EXPECT_FALSE(say("last words", "four PLANTED-value\nfive PLANTED-va"));
   ASSERT_TRUE(run_until([&] { return services_.last_words.contains("five"); }));
   EXPECT_TRUE(services_.last_words.ends_with("four ***REDACTED***\nfive \n"))

@@ -1,6 +1,6 @@
 #include "integration/plugin_fixture.hpp"
 
-// Commands with somebody in front of them in sandboxes of plugins.
+// Interactive commands in plugin sandboxes.
 namespace berth::plugin_test {
 namespace {
 
@@ -64,7 +64,7 @@ class PluginLiveTest : public PluginTest {
   bool has_ended() {
     return run_until([this] { return ended_.has_value(); });
   }
-  // What the worker says once it has closed something.
+  // What the worker reports once it has closed something.
   bool says(const std::string& text) {
     return run_until([&] { return services_.has_log(text); });
   }
@@ -91,7 +91,7 @@ TEST_P(PluginLiveDialectTest, ALoginSpeaksAsThePluginDoes) {
   EXPECT_TRUE(second.error().message.contains("another login")) << second.error().message;
   follow();
   ASSERT_TRUE(await(live_->send(core::TerminalSize{}))) << "its size is nobody's business";
-  // A character that is cut in two arrives whole.
+  // A split character arrives whole.
   ASSERT_TRUE(await(live_->send(std::string{"\xC3"})));
   ASSERT_TRUE(await(live_->send(std::string{"\xA9"})));
   ASSERT_TRUE(has_ended());

@@ -358,7 +358,7 @@ TEST_F(PluginProviderTest, FilesGoByThePluginSOwnWayWhereItHasBothDirections) {
   const std::string back = folder_.file("work/back");
   ASSERT_TRUE(await(files.fetch(lease, file, S_IFREG, back)));
   EXPECT_EQ(*read_file(back, 100), "hello");
-  // A sandbox of which the provider says that it cannot, and a name that cannot be told.
+  // A sandbox whose provider refuses, and a name that cannot be sent as text.
   EXPECT_EQ(files.exchange(lease, {.folder = inside, .rest = "\xff"}).by,
             execution::Exchange::By::commands);
   lease.metadata["providerMetadata"].as_object()["nativeFileSyncUnsupported"] = true;
@@ -381,7 +381,7 @@ TEST_F(PluginProviderTest, AWorkerThatDiesUnderATransferIsTold) {
                                             : await(files.write(cursed, file, 0600, "x"));
     ASSERT_FALSE(done) << method;
     EXPECT_EQ(done.error().code, Errc::plugin_unavailable) << done.error().message;
-    // The last one dies again when what it left is to be removed, which is once too often.
+    // The last one dies again during cleanup, which is once too often.
     if (method != "Execute") ASSERT_TRUE(state_becomes(WorkerState::running)) << method;
   }
 }

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-// Workers on the published SDK of others, in the two dialects that npm has. The provider is ours,
-// tests/compat/provider; the SDK is as it was published.
+// Workers on the published third-party SDK, in the two dialects that npm has. The provider is ours,
+// tests/compat/provider; the SDK is unmodified.
 namespace berth::plugin_test {
 namespace {
 
@@ -20,7 +20,7 @@ using execution::Outcome;
 using execution::OutputPiece;
 using execution::PlaceRef;
 
-// Nothing when both are there, else why not.
+// Nothing when both are installed, else why not.
 std::string install() {
   const std::string command = BERTH_COMPAT "/install " BERTH_COMPAT_FOLDER " 2>&1";
   std::FILE* const pipe = ::popen(command.c_str(), "r");
@@ -47,7 +47,7 @@ class PluginSdkTest : public PluginTest, public ::testing::WithParamInterface<co
   void SetUp() override {
     if (!why_not_.empty()) GTEST_SKIP() << why_not_;
     PluginTest::SetUp();
-    // Where the unprivileged user of the worker can read it, wherever the build is.
+    // Where the worker's unprivileged user can read it, wherever the build is.
     package_ = folder_.file("sdk");
     std::filesystem::copy(std::string{BERTH_COMPAT_FOLDER "/"} + GetParam(), package_,
                           std::filesystem::copy_options::recursive);
@@ -110,7 +110,7 @@ TEST_P(PluginSdkTest, ALeaseLivesThroughAllItsVerbs) {
   const auto place = await(remote_->realize(lease, std::nullopt));
   ASSERT_TRUE(place) << place.error().message;
   Command command{.exec_id = "x", .argv = {"sh", "-c", "cat; pwd; exit 4"}};
-  // A separator that ends a line for some readers: it has to arrive as it was.
+  // A separator that ends a line for some readers: it has to arrive unchanged.
   command.input = execution::StdinBytes{Secret{"a\xE2\x80\xA8z\n"}};
   ASSERT_TRUE(await(remote_->start(lease, command)));
   Collected output;

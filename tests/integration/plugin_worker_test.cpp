@@ -154,7 +154,7 @@ TEST_F(PluginWorkerTest, WhoseProgramIsMissingSaysSo) {
   EXPECT_TRUE(worker_->stderr_tail().contains("/no/such/program")) << worker_->stderr_tail();
 }
 
-// Stands in for the server: a process that starts a program of a plugin and is killed.
+// Simulates the server: a process that starts a plugin's program and is killed.
 TEST_F(PluginWorkerTest, NeverOutlivesTheServer) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);

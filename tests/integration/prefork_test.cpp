@@ -70,7 +70,7 @@ class Nursed {
     }
     return out;
   }
-  // Returns when its keeper is gone.
+  // Returns when its keeper has ended.
   void end() {
     const pid_t pid = keeper_pid();
     const auto stopped = client_.stop(std::chrono::milliseconds{0});
@@ -88,7 +88,7 @@ class PreforkTest : public testing::Test {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-    // The prefork is nobody's child, so it becomes the test's.
+    // The prefork is an orphan, so it becomes the test's child.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     prefork_.emplace(keeper::KeeperPrefork::Options{.program = BERTH_KEEPER});
   }
@@ -111,7 +111,7 @@ class PreforkTest : public testing::Test {
     }
     return 0;
   }
-  // The keepers that wait to be asked for.
+  // The keepers that wait for a request.
   static std::vector<pid_t> unborn() {
     std::vector<pid_t> found;
     const pid_t prefork = prefork_pid();
@@ -189,7 +189,7 @@ TEST_F(PreforkTest, TakesPlansThatAreLongerThanAPacket) {
 TEST_F(PreforkTest, IsReplacedWhenItWasKilled) {
   auto before = start();
   ASSERT_TRUE(before);
-  // Then it is about to fork nobody, who would hold its socket for another moment.
+  // Then it is not about to fork another process, which would hold its socket for another moment.
   ASSERT_TRUE(eventually([] { return unborn().size() == 4; }));
   const pid_t killed = prefork_pid();
   ASSERT_NE(killed, 0);
@@ -231,15 +231,15 @@ TEST_F(PreforkTest, UsesANetworkAgainThatNothingWasSentIn) {
 
 constexpr int cannot_be_here = 77;
 
-// In a process of its own, which becomes an ordinary user and root of a user namespace, as in a
-// rootless container. Says on stderr what went wrong.
+// In its own process, which becomes an ordinary user and root of a user namespace, as in a rootless
+// container. Reports failures on stderr.
 int confine_as_root_of_a_namespace(const std::string& program, const std::string& folder) {
   if (::setgroups(0, nullptr) != 0 ||
       ::setresgid(ordinary_user, ordinary_user, ordinary_user) != 0 ||
       ::setresuid(ordinary_user, ordinary_user, ordinary_user) != 0) {
     return 1;
   }
-  ::prctl(PR_SET_DUMPABLE, 1);  // or the files about it are root's
+  ::prctl(PR_SET_DUMPABLE, 1);  // or its /proc files belong to root
   const keeper::sandbox::IdMap own{.inside = 0, .outside = ordinary_user};
   if (::unshare(CLONE_NEWUSER) != 0 || keeper::sandbox::map_own_id(own, own) != 0) {
     return cannot_be_here;
@@ -283,7 +283,7 @@ TEST_F(PreforkTest, OfTheRootOfANamespaceGivesSandboxesAsThatOfAnOrdinaryUser) {
   EXPECT_EQ(status, 0);
 }
 
-// What one process of a former tenant did in a network namespace, and whether it is used again.
+// What a former tenant's process did in a network namespace, and whether it is reused.
 class SpareNetworkTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -303,7 +303,7 @@ class SpareNetworkTest : public testing::Test {
     int status = -1;
     EXPECT_EQ(::waitpid(tenant, &status, 0), tenant);
     EXPECT_EQ(status, 0);
-    // Held, so that the kernel gives its number to no other meanwhile.
+    // Held, so that the kernel does not reuse its number meanwhile.
     const Fd held{::dup(network.get())};
     networks_.give_back(std::move(network));
     return inode_of(networks_.take()) == before;
@@ -333,7 +333,7 @@ TEST_F(SpareNetworkTest, IsNotMadeByWhoCouldNotComeBackFromIt) {
   const pid_t maker = ::fork();
   if (maker == 0) {
     if (::unshare(CLONE_NEWUSER) != 0) ::_exit(cannot_be_here);
-    // Here it may make one, and enter it; but its own belongs to the namespace that it left.
+    // Here it may create one, and enter it; but its own belongs to the namespace that it left.
     SpareNetworks networks;
     ::_exit(networks.take() ? 1 : 0);
   }
@@ -367,7 +367,7 @@ TEST_F(SpareNetworkTest, IsNotUsedAgainWhileSomebodyHoldsASocketOfIt) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
   const Fd ours{ends[0]};
   const Fd theirs{ends[1]};
-  // In flight it outlives whoever made it.
+  // In flight it outlives the process that made it.
   EXPECT_FALSE(is_used_again_after([&] {
     const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
     keeper::send_with(theirs.get(), "x", {&socket, 1}, 0);

@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-// That a command in a sandbox is held like any other.
+// A command in a sandbox is held like any other.
 namespace berth::keeper_test {
 namespace {
 
@@ -80,7 +80,7 @@ TEST_P(SandboxCommand, IsCancelledWithAllThatItLeft) {
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->outcome, Outcome::stopped);
   EXPECT_EQ(ended->left_behind, 0U);
-  // Left are pid 1, perhaps a warden in reserve, and those who ask.
+  // What remains is pid 1, perhaps a spare warden, and the processes that check.
   EXPECT_EQ(said("cat /proc/[0-9]*/comm | grep -c sleep || true"), "0\n");
 }
 
@@ -128,14 +128,14 @@ TEST_P(SandboxCommand, CannotChangeHowPidOneIsScheduled) {
 TEST_P(SandboxCommand, IsNotScheduledAsTheOneBeforeHadItsWarden) {
   const std::string look = "nice; chrt -p $$ | cut -d: -f2";
   const std::string usual = said(look);
-  EXPECT_EQ(said("echo second"), "second\n");  // from now on wardens are kept for the next
+  EXPECT_EQ(said("echo second"), "second\n");  // from now on wardens are kept for the next command
   EXPECT_EQ(said("renice -n 19 -p $PPID >/dev/null && chrt --idle -p 0 $PPID && echo slowed"),
             "slowed\n");
   EXPECT_EQ(said(look), usual);
   EXPECT_EQ(said(look), usual) << "nor any later one";
 }
 
-// When memory runs out the kernel ends whoever has the highest of these, however small it is.
+// When memory runs out the kernel ends the process with the highest score, however small it is.
 TEST_P(SandboxCommand, GoesBeforePidOneWhenMemoryRunsOut) {
   const auto preference = [&](const std::string& whose) {
     return std::stoi(said("cat /proc/" + whose + "/oom_score_adj"));
@@ -192,7 +192,7 @@ TEST_P(SandboxCommand, MayHaveAnEnvironmentThatIsTooLongForAPacket) {
 }
 
 TEST_P(SandboxCommand, ThatIsNotInsideIsNotFound) {
-  Exec exec = command({root() + "/start"});  // it is there, but outside
+  Exec exec = command({root() + "/start"});  // it exists, but outside
   exec.cwd = "/";
   const auto ended = client().run(exec);
   ASSERT_FALSE(ended);

@@ -9,8 +9,8 @@
 
 #include <fstream>
 
-// Files in and out of a real sandbox, through the descriptor of its root, while what is inside does
-// its worst.
+// Files in and out of a real sandbox, through the descriptor of its root, while the processes
+// inside interfere.
 namespace berth::keeper_test {
 namespace {
 
@@ -23,7 +23,7 @@ using workspaces::Owner;
 
 class SandboxFiles : public SandboxTest {
  protected:
-  // What the server of that maker would be: root, or the ordinary user.
+  // The user of that server: root, or the ordinary user.
   void become_maker() {
     struct stat status{};
     ASSERT_EQ(::stat(folder().c_str(), &status), 0);
@@ -129,7 +129,7 @@ TEST_P(SandboxFiles, TrapsThatTheInsideLaysAreRefused) {
 
 TEST_P(SandboxFiles, ATreeGoesInAndComesOutAsAnArchive) {
   OPEN();
-  // The one is a mount of its own, the other lies on the overlay of the root.
+  // One is a separate mount, the other is on the root's overlay.
   for (const std::string place : {"tmp/work", "workspace"}) {
     said(
         "cd /" + place +
@@ -161,7 +161,7 @@ TEST_P(SandboxFiles, ATreeGoesInAndComesOutAsAnArchive) {
 
 TEST_P(SandboxFiles, ARootInMotionNeverLetsAWriteOut) {
   OPEN();
-  // Inside, a folder and a link to the root of the host's own name change places all the time.
+  // Inside, a folder and a link to the host's root with the same name are swapped all the time.
   keeper::Exec swap = inside(
       "cd /tmp/work && mkdir real && ln -s ../../../../../../../tmp link &&"
       " echo ready && while :; do mv -T real x; mv -T link real;"

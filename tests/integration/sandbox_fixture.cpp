@@ -25,7 +25,7 @@ void SandboxTest::TearDown() {
   if (::geteuid() != 0) return;
   const std::string mark = "." + std::to_string(keeper_pid()) + "-";
   KeeperTest::TearDown();
-  // What a killed keeper leaves behind is for whoever comes next.
+  // A killed keeper's leftovers are removed by the next sweep.
   const auto left = keeper::sandbox::sweep_leftovers(keeper::sandbox::detect_layout());
   EXPECT_TRUE(
       std::ranges::none_of(left, [&](const std::string& name) { return name.contains(mark); }));
@@ -33,7 +33,7 @@ void SandboxTest::TearDown() {
 
 std::string SandboxTest::keeper_program() {
   if (is_by_root()) return BERTH_KEEPER;
-  // An ordinary user may not be able to reach the folder of the build.
+  // An ordinary user may not be able to reach the build folder.
   const std::string copy = root() + "/berth-keeper";
   std::filesystem::copy_file(BERTH_KEEPER, copy);
   const std::string starter = root() + "/start";

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// Real sandboxes, each around the commands of a keeper, made by root and by an ordinary user.
+// Real sandboxes, each around a keeper's commands, created by root and by an ordinary user.
 namespace berth::keeper_test {
 
 enum class Maker : std::uint8_t { root, user };
@@ -18,14 +18,14 @@ class SandboxTest : public KeeperTest, public testing::WithParamInterface<Maker>
   std::string keeper_program() override;
 
   static bool is_by_root() { return GetParam() == Maker::root; }
-  // Skips the test where this machine lets nobody make one.
+  // Skips the test if this machine does not allow sandboxes.
   void confine(const keeper::sandbox::Plan& plan = {});
   const keeper::Confined& confined() const { return confined_; }
 
   keeper::Exec inside(std::string script);
-  // What a script inside writes to stdout; it must exit with 0.
+  // A script's stdout inside; it must exit with 0.
   std::string said(std::string script);
-  // Its exit code and what it wrote to both.
+  // Its exit code and both outputs.
   struct Answer {
     int code = -1;
     std::string text = {};

@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <fstream>
 
-// How a sandbox begins and ends, and what the outside has of it.
+// How a sandbox begins and ends, and what is visible outside.
 namespace berth::keeper_test {
 namespace {
 
@@ -25,7 +25,7 @@ using keeper::sandbox::Plan;
 
 class SandboxLife : public SandboxTest {
  protected:
-  // Processes that neither end by themselves nor when asked, some of them detached.
+  // Processes that end neither by themselves nor on request, some of them detached.
   keeper::Exec stubborn() {
     return inside(
         "trap '' TERM HUP INT; for i in 1 2 3 4 5 6 7 8; do "
@@ -90,7 +90,7 @@ TEST_P(SandboxLife, ThatCannotBeMadeSaysWhereAndLeavesNothing) {
   EXPECT_EQ(made.error().code, Errc::sandbox_setup_failed);
   EXPECT_TRUE(made.error().message.contains("layer '" + missing)) << made.error().message;
   EXPECT_TRUE(keeper::descendants_of(keeper_pid()).empty());
-  // And the next attempt is as good as the first.
+  // And the next attempt works like the first.
   CONFINE();
   EXPECT_EQ(said("echo here"), "here\n");
 }
@@ -296,7 +296,8 @@ TEST_P(SandboxLifeByRoot, StandsStillWhileItIsFrozen) {
   ASSERT_TRUE(eventually([&] { return output_of(exec.exec_id).out.size() > 10; }));
   const auto frozen = client().freeze();
   ASSERT_TRUE(frozen) << frozen.error().message;
-  ASSERT_TRUE(client().list());  // what was in the pipe is in the file after another turn or two
+  ASSERT_TRUE(client().list());  // what was in the pipe reaches the file after another iteration or
+                                 // two
   ASSERT_TRUE(client().list());
   const std::size_t before = output_of(exec.exec_id).out.size();
   ::poll(nullptr, 0, 200);  // time for it to run, which it must not
@@ -335,7 +336,7 @@ TEST_P(SandboxLifeByRoot, FrozenStillEndsWhoeverIsPastItsTimeOrCancelled) {
   const auto stopped = client().cancel(cancelled.exec_id, 60s);
   ASSERT_TRUE(stopped) << stopped.error().message;
   EXPECT_EQ(stopped->outcome, keeper::Outcome::stopped);
-  // The others stand still again.
+  // The others are frozen again.
   ASSERT_TRUE(client().list());
   ASSERT_TRUE(client().list());
   const std::size_t before = output_of(counting.exec_id).out.size();

@@ -39,14 +39,14 @@ class SandboxSnapshots : public SandboxTest {
     config.user = user;
     return config;
   }
-  // As the provider makes one.
+  // Creates one like the provider.
   void open(core::LinuxConfig config) {
     config_ = std::move(config);
     const auto layers = images().layers_for(config_);
     ASSERT_TRUE(layers) << layers.error().message;
     confine(providers::plan_of(config_, *layers));
   }
-  // A template on the programs of this machine whose layer is this folder.
+  // A template on this machine's programs whose layer is this folder.
   void shelve(const core::TemplateId& id, const std::string& upper) {
     const Fd folder{::open(upper.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     const Result<> made = images().with_stores(

@@ -18,7 +18,7 @@ using keeper::sandbox::Access;
 using keeper::sandbox::Base;
 using keeper::sandbox::Plan;
 
-// The programs of the host are not in an image of its own, so it is read from outside.
+// An image does not contain the host's programs, so it is read from outside.
 std::string text_in(const Fd& root, const char* path) {
   const Fd file{::openat(root.get(), path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
   EXPECT_TRUE(file) << path;
@@ -137,7 +137,7 @@ TEST_P(SandboxWallsByRoot, TheGroupOfABoundFolderIsTheUsersOwnAndNoOtherIs) {
   constexpr gid_t group = 4002;
   const std::string folder = folder_for_keeper("shared");
   ASSERT_EQ(::chown(folder.c_str(), owner, group), 0);
-  // Of a group whose number is that of the owner.
+  // A group whose number is the owner's.
   const std::string foreign = folder + "/foreign";
   std::ofstream{foreign} << "secret";
   ASSERT_EQ(::chown(foreign.c_str(), 4003, owner), 0);
@@ -164,7 +164,7 @@ TEST_P(SandboxWalls, WhatIsWrittenOverALayerIsInTheUpperFolder) {
   std::ofstream{layer + "/opt/tool/setting"} << "old\n";
   fs::permissions(layer + "/opt/tool", fs::perms::all);
   fs::permissions(layer + "/opt/tool/setting", fs::perms{0666});
-  // An ordinary user can take over only what is his own.
+  // An ordinary user can take over only his own files.
   for (const char* part : {"/opt", "/opt/tool", "/opt/tool/setting"}) give_to_keeper(layer + part);
   const std::string upper = folder_for_keeper("upper");
   CONFINE({.layers = {layer}, .upper_folder = upper});
@@ -191,7 +191,7 @@ TEST_P(SandboxWalls, LinksInALayerLeadNowhereOutside) {
   fs::create_directory_symlink(outside, layer + "/way");
   fs::create_directory(layer + "/etc");
   CONFINE({.layers = {layer}, .directories = {"/way/out"}});
-  // It leads to a folder of that name inside, which was missing.
+  // It leads to a folder with that name inside, which was missing.
   EXPECT_EQ(said("stat -c %u /way/out " + outside + "/out"), "1000\n1000\n");
   EXPECT_FALSE(fs::exists(outside + "/out"));
 }
@@ -200,7 +200,7 @@ TEST_P(SandboxWalls, LinksToWhatTheSetupHasOpenLeadNowhereOutside) {
   const std::string layer = folder_for_keeper("layer");
   const std::string upper = folder_for_keeper("upper");
   const std::string outside = folder_for_keeper("outside");
-  // One of these is the folder of what is written. From there it is up, and down to the other.
+  // One of these is the upper folder. From there the link leads up, and down to the other.
   bool is_made = false;
   for (int number = 3; number < 40 && !is_made; ++number) {
     const std::string way = "/way" + std::to_string(number);
@@ -271,7 +271,7 @@ TEST_P(SandboxWalls, AnImageWithoutAFileOfHostsKnowsLocalhost) {
   const auto root = client().root();
   ASSERT_TRUE(root) << root.error().message;
   EXPECT_TRUE(text_in(*root, "etc/hosts").contains("127.0.0.1 localhost"));
-  // It is no part of what was written.
+  // It is not part of what was written.
   const auto upper = client().root(keeper::Part::upper);
   ASSERT_TRUE(upper) << upper.error().message;
   struct stat seen{};

@@ -14,7 +14,7 @@
 #include <cstdio>
 #include <memory>
 
-// A worker on the SDK at the end of raw pipes.
+// A worker on the SDK behind raw pipes.
 namespace berth::sdk_test {
 namespace {
 
@@ -47,7 +47,7 @@ class Sdk : public testing::Test {
   Result<bj::value> ask(std::string_view method, bj::value with) {
     return worker().ask(method, std::move(with), limit, "inv-1");
   }
-  // The whole answer of an error.
+  // The whole error response.
   bj::object refused(std::string_view method, bj::value with) {
     const std::int64_t id = worker().call(method, std::move(with));
     const auto answer = worker().answer_to(id, limit);
@@ -168,7 +168,7 @@ TEST_F(Sdk, AHookThatWaitsHoldsUpNobody) {
     held.push_back(worker().call("environmentExecute", params("hold")));
   }
   ASSERT_TRUE(ask("health", bj::object{}));
-  // They may not all have begun: one that begins after the others were let go is let go later.
+  // Not all may have begun: one that begins after the others were released is released later.
   std::size_t answered = 0;
   while (answered < held.size()) {
     ASSERT_TRUE(ask("environmentExecute", params("let-go")));

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <stdexcept>
 
-// A worker on the SDK that does what sdk_test.cpp asks of it. Its commands are words.
+// A worker on the SDK that does what sdk_test.cpp requests. Its commands are words.
 namespace berth::sdk_test {
 
 enum class Size { small, large };
@@ -64,7 +64,7 @@ class TestProvider {
     return verdict;
   }
 
-  // Its program says everything back, and knows one word.
+  // Its program echoes everything, and knows one word.
   Result<sdk::LoginOpened> open_login(sdk::Call& call, const sdk::OpenLogin& request) {
     const std::lock_guard lock{lock_};
     login_ = std::make_unique<sdk::LiveRoute>(call, request, "login-1");
@@ -115,8 +115,8 @@ class TestProvider {
     ++holding_;
     changed_.wait(lock, [this] { return holding_ == 0; });
   }
-  // For more calls than there are threads, which no call could let go: a pipe with a name opens
-  // when somebody opens its other end.
+  // For more calls than there are threads, so no call could release them: a named pipe opens when
+  // the other end is opened.
   static void hold_until_opened(const std::string& path) {
     const Fd opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   }

@@ -18,7 +18,7 @@ namespace {
 
 using keeper::sandbox::Identity;
 
-// The sandboxes that the attempts run in, each made for its first attempt.
+// The sandboxes for the attempts, each created for its first attempt.
 struct Grounds {
   HostileProgram hostile;
   HostBait bait{hostile.path()};
@@ -39,7 +39,7 @@ class SandboxedAttempt : public testing::TestWithParam<std::tuple<Place, Expecta
     }
     return found.get();
   }
-  // The next attempt gets another sandbox than one that does not answer any more.
+  // The next attempt gets a new sandbox when one no longer answers.
   static void give_up(const Place& place) { grounds_->sandboxes.erase(name_of(place)); }
   static const HostBait& bait() { return grounds_->bait; }
 
@@ -47,7 +47,7 @@ class SandboxedAttempt : public testing::TestWithParam<std::tuple<Place, Expecta
   static inline std::unique_ptr<Grounds> grounds_;
 };
 
-// Why the limit that the attempt runs into is not there; empty when it is.
+// Why the limit that the attempt tests is missing; empty when it is in force.
 std::string reason_without(const keeper::Confined& isolation, std::string_view feature) {
   const auto is_it = [&](const keeper::Missing& missing) {
     return !feature.empty() && missing.feature.contains(feature);
@@ -96,7 +96,7 @@ TEST_P(SandboxedAttempt, EndsAsItShould) {
   EXPECT_TRUE(agrees(deed->verdict(), expected))
       << deed->verdict() << "\nexpected: " << expected << ", for " << expectation.why;
   EXPECT_EQ(deed->ended.left_behind, 0U);
-  // The words of a process are separated by zeros.
+  // A process's arguments are separated by zeros.
   EXPECT_TRUE(processes_with(std::string{"daemon"} + '\0' + bait().marker()).empty());
 }
 

@@ -7,24 +7,24 @@
 
 namespace berth::security_test {
 
-// Where an attempt succeeds, so that its failure in a sandbox says something.
+// Where an attempt succeeds, so that its failure in a sandbox is meaningful.
 enum class Shown : std::uint8_t {
   on_the_host,  // by root, without any sandbox
-  apart,        // by root in fresh namespaces, where it would disturb the host
+  apart,        // by root in fresh namespaces, if it would disturb the host
   with_terminal,
   nowhere,
 };
 
-// What must come of one attempt in a sandbox, whoever made it.
+// The required result of one attempt in a sandbox, whichever user made it.
 struct Expectation {
   std::string_view attempt;
-  // Verdicts that are right, separated by " or "; a verdict may say more after them.
+  // Correct verdicts, separated by " or "; a verdict may have more text after them.
   std::string_view expected;
   std::string_view why;
   Shown shown = Shown::on_the_host;
-  // The verdict of a kernel without the thing, or the reason where it is shown nowhere.
+  // The verdict of a kernel without the feature, or the reason why it cannot be shown anywhere.
   std::string_view cannot_be_shown = {};
-  // The limit without which the attempt is bound to succeed, as isolation names it.
+  // The limit without which the attempt must succeed, by its name in the isolation report.
   std::string_view needs = {};
 };
 
@@ -32,11 +32,11 @@ void PrintTo(const Expectation& expectation, std::ostream* out);  // GoogleTest 
 
 std::span<const Expectation> expectations();
 
-// What comes of an attempt otherwise in a sandbox without namespaces.
+// How an attempt's result differs in a sandbox without namespaces.
 struct MinimalDifference {
   std::string_view attempt;
   std::string_view expected;
-  // Where it succeeds: the feature that its isolation says is missing.
+  // If it succeeds: the feature that its isolation report lists as missing.
   std::string_view told = {};
 };
 std::span<const MinimalDifference> minimal_differences();

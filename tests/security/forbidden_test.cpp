@@ -19,7 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-// What is made where user namespaces are forbidden, and what is not.
+// What can be created if user namespaces are forbidden, and what cannot.
 namespace berth::security_test {
 
 namespace {
@@ -124,7 +124,7 @@ TEST_F(Forbidden, TheLeastRefusesWhatItCannotHold) {
   }
 }
 
-// Everybody in it would be everybody of its user.
+// That would end all processes of its user.
 TEST_F(Forbidden, TheLeastIsNotEmptied) {
   if (!has_landlock()) GTEST_SKIP() << "this kernel has no Landlock";
   const auto made = make(by_anybody, plan_for(by_anybody));
@@ -140,7 +140,7 @@ TEST_F(Forbidden, NobodyOfTheLeastOutlivesIt) {
   ASSERT_TRUE(made) << made.error().message;
   Sandbox& sandbox = **made;
   const std::string box = sandbox.box();
-  // One that its parents left, one that ended its own warden, and one that ignores signals.
+  // One whose parents ended, one that killed its own warden, and one that ignores signals.
   keeper::Exec exec = sandbox.hostile({});
   exec.argv = {
       "/bin/sh", "-c",
@@ -164,7 +164,7 @@ TEST_F(Forbidden, NobodyOfTheLeastOutlivesIt) {
   EXPECT_TRUE(eventually(is_gone));
 }
 
-// A process of the user that the commands of the least are too.
+// A process of the same user as the commands of the minimal level.
 class SameUser {
  public:
   SameUser() {
@@ -206,7 +206,7 @@ class SameUser {
   pid_t pid_ = 0;
 };
 
-// Somebody of the host who takes connections on its loopback.
+// A host process that accepts connections on its loopback.
 class Listener {
  public:
   Listener() {
@@ -248,7 +248,7 @@ TEST_F(Forbidden, TheLeastReachesNothingElseOfItsUser) {
         std::string{"made=$(ipcmk -M 4096 | tr -dc 0-9) && ipcrm -m $made"}}) {
     const std::string script = "cd " + (*made)->box() + "; " + attempt;
     EXPECT_EQ(said(**made, script + " >/dev/null 2>&1 && echo OPEN"), "") << attempt;
-    // Where the tool is there, the same user can do it without a sandbox.
+    // If the tool exists, the same user can do it without a sandbox.
     if (SameUser::runs(attempt.contains("mine") ? "true" : attempt) == 0) ++shown;
   }
   EXPECT_GE(shown, 10);

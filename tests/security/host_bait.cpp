@@ -52,7 +52,7 @@ Fd listen_at_loopback(std::uint16_t& port) {
   return socket;
 }
 
-// TYPE:HEX, or nothing where the filesystem has no handles.
+// TYPE:HEX, or nothing if the file system has no handles.
 std::string handle_of(const std::string& path) {
   alignas(file_handle) char storage[sizeof(file_handle) + MAX_HANDLE_SZ] = {};
   auto& handle = *new (storage) file_handle{};
@@ -83,7 +83,7 @@ HostBait::HostBait(const std::string& hostile) {
   marker_ = "bait-" + hex(bytes);
   ::chmod(folder_.path().c_str(), 0755);
   BERTH_ASSERT(create_file(folder_.file("secret"), marker_ + "\n", 0644));
-  // Without O_CLOEXEC: what is to be found is that it is not passed on.
+  // Without O_CLOEXEC, to check that it is not passed on.
   inherited_ = Fd{::open(folder_.file("secret").c_str(), O_RDONLY)};
   abstract_ = listen_at_name(marker_, 1);
   path_ = listen_at_name(folder_.file("socket"), 0);

@@ -11,27 +11,27 @@
 
 namespace berth::security_test {
 
-// The limits that sandboxes are made with here, and that hostile programs try to exceed by double.
+// The limits of the sandboxes here; hostile programs try to take twice as much.
 inline constexpr std::uint64_t files_max = 256;
 inline constexpr std::uint64_t processes_max = 64;
 inline constexpr std::uint64_t memory_bytes_max = std::uint64_t{128} << 20;
 inline constexpr std::uint64_t disk_bytes_max = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t inodes_max = 16384;
 
-// Things of the host that lie open to everyone on it: a file, a process, sockets, a terminal and a
-// descriptor that children inherit. A sandbox must not come near any of them.
+// Host objects that are open to every user: a file, a process, sockets, a terminal and a descriptor
+// that children inherit. A sandbox must not reach any of them.
 class HostBait {
  public:
-  // The hostile program is also the process that is to be found.
+  // The hostile program is also the process to be found.
   explicit HostBait(const std::string& hostile);
   HostBait(const HostBait&) = delete;
   HostBait& operator=(const HostBait&) = delete;
   ~HostBait();
 
   const std::string& marker() const { return marker_; }
-  // For the environment of whoever starts a sandbox.
+  // For the environment of the process that starts a sandbox.
   std::string secret() const { return "BERTH_SECRET=" + marker_; }
-  // What a hostile program is told about it: key=value.
+  // The arguments that describe it to a hostile program: key=value.
   std::vector<std::string> arguments() const;
 
  private:

@@ -33,7 +33,7 @@ namespace {
 
 constexpr uid_t ordinary_user = 65534;
 
-// Root makes one in this way only, and nobody else's processes are asked.
+// Root creates one only in this way, and other users' processes are not affected.
 bool forbid_by_filter() {
   constexpr std::uint32_t flags = offsetof(seccomp_data, args);
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -51,8 +51,8 @@ bool put(const std::string& path, std::string_view text) {
   return file && ::write(file.get(), text.data(), text.size()) == std::ssize(text);
 }
 
-// A user namespace with the ids of the host that has no more of them to give. The limit is its own:
-// the machine keeps its.
+// A user namespace with the host's ids that cannot create more. The limit is its own: the machine's
+// is unchanged.
 bool forbid_by_limit() {
   const std::string process = "/proc/" + std::to_string(::getpid());
   int ends[2];
@@ -87,7 +87,7 @@ bool go_to(const Place& place) {
   return !is_ordinary || give_up_root();
 }
 
-// Answers the pid of the keeper, started by a child that can go back to nothing it has given up.
+// Returns the pid of the keeper, started by a child that cannot regain what it has given up.
 Result<pid_t> spawn_apart(const Place& place, const keeper::SpawnOptions& options) {
   int ends[2];
   BERTH_ASSERT(::pipe2(ends, O_CLOEXEC) == 0);
@@ -157,7 +157,7 @@ keeper::sandbox::Plan plan_of(const Place& place, const std::string& hostile) {
     plan.binds = {{.source = hostile, .target = hostile_inside}};
   }
   plan.upper_bytes = disk_bytes_max;
-  // /tmp and /dev/shm are one filesystem, which holds what both of them may.
+  // /tmp and /dev/shm are one file system, which holds the limits of both.
   plan.upper_inodes = inodes_max;
   plan.scratch_inodes = inodes_max;
   plan.tmp_bytes = disk_bytes_max / 2;
@@ -184,7 +184,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::make(const Origin& origin) {
 }
 
 Result<> Sandbox::start(const Origin& origin) {
-  // The keeper of another user is started by a child and becomes this process's when that ends.
+  // Another user's keeper is started by a child and becomes this process's child when that ends.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   folder_ = root_.file("k");
   keeper::SpawnOptions options{
@@ -199,7 +199,7 @@ Result<> Sandbox::start(const Origin& origin) {
                                                     .environment = options.environment});
     BERTH_TRY(Fd control, prefork_->start_keeper(folder_));
     client_.emplace(std::move(control));
-    BERTH_DO(client_->list());  // then its card is there
+    BERTH_DO(client_->list());  // then its card exists
     BERTH_TRY(const keeper::FoundKeeper found, keeper::look_at_keeper(folder_));
     pid_ = found.card.pid;
   }
@@ -282,7 +282,7 @@ Result<> Sandbox::stop(std::chrono::milliseconds grace) {
     return fail(Errc::keeper_unreachable, "the keeper does not end");
   }
   pid_ = 0;
-  prefork_.reset();  // or a next sandbox would be in the network of this one
+  prefork_.reset();  // or the next sandbox would be in this one's network
   return {};
 }
 

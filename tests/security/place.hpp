@@ -22,12 +22,12 @@ namespace berth::security_test {
 
 using namespace std::chrono_literals;
 
-// Where the hostile program lies in every sandbox.
+// Where the hostile program is in every sandbox.
 inline constexpr const char* hostile_inside = "/opt/hostile";
 
-// Who made the sandbox, and who the commands are in it.
+// Which user made the sandbox, and which user its commands run as.
 enum class Starter : std::uint8_t { root, ordinary };
-// Whether the machine lets anybody make a user namespace, as far as the keeper can see.
+// Whether the machine allows user namespaces, as far as the keeper can see.
 enum class UserNamespaces : std::uint8_t { allowed, forbidden };
 struct Place {
   Starter starter = Starter::root;
@@ -40,19 +40,19 @@ struct Place {
 };
 std::string name_of(const Place& place);
 void PrintTo(const Place& place, std::ostream* out);  // the name that GoogleTest looks for
-// Why such a sandbox cannot be made by whoever runs the test; empty when it can.
+// Why the test's user cannot make such a sandbox; empty when it can.
 std::string reason_against(const Place& place);
 
-// Looks until it is so, at most for the limit: for facts that the kernel does not announce.
+// Polls until it is true, at most for the limit: for facts that the kernel does not announce.
 bool eventually(const std::function<bool()>& is_so, std::chrono::milliseconds limit = 20s);
 
-// A plan with every limit that hostile programs try, and the hostile program in it.
+// A plan with every limit that hostile programs test, and the hostile program in it.
 keeper::sandbox::Plan plan_of(const Place& place, const std::string& hostile);
 
 struct Deed {
   keeper::Ended ended;
   std::string out;
-  // The first line that it wrote, or "killed SIGNAL".
+  // Its first output line, or "killed SIGNAL".
   std::string verdict() const;
 };
 
@@ -74,15 +74,15 @@ class Sandbox {
   pid_t keeper_pid() const { return pid_; }
   const std::string& folder() const { return folder_; }
 
-  // Where the files of one without namespaces lie.
+  // Where the files of a sandbox without namespaces are.
   std::string box() const;
-  // A request for the hostile program with these words.
+  // A request for the hostile program with these arguments.
   keeper::Exec hostile(std::vector<std::string> words);
   Result<Deed> run(const keeper::Exec& exec);
   std::string output_of(const std::string& exec_id) const;
-  // Ends all of it, and waits for the keeper.
+  // Ends everything, and waits for the keeper.
   Result<> stop(std::chrono::milliseconds grace = 0ms);
-  // Ends the keeper as a crash would.
+  // Ends the keeper like a crash.
   void lose_keeper();
 
  private:
@@ -101,7 +101,7 @@ class Sandbox {
   int last_id_ = 0;
 };
 
-// The hostile program in a folder that everyone can reach, whatever the build's folder is.
+// The hostile program in a folder that all users can reach, wherever the build folder is.
 class HostileProgram {
  public:
   HostileProgram();

@@ -17,7 +17,7 @@ namespace {
 
 std::string text_of(const std::string& path) {
   constexpr std::size_t bytes_max = std::size_t{1} << 20;
-  return read_file(path, bytes_max).value_or("");  // whoever has ended has nothing to read
+  return read_file(path, bytes_max).value_or("");  // an ended process has nothing to read
 }
 
 std::vector<pid_t> all_processes() {
@@ -44,7 +44,7 @@ std::vector<std::string> namespaces_of(pid_t pid) {
   return found;
 }
 
-// Where a line of /proc/PID/cgroup, "ID:CONTROLLERS:PATH", has its folder; hybrid hierarchies too.
+// The folder of a /proc/PID/cgroup line, "ID:CONTROLLERS:PATH"; hybrid hierarchies too.
 std::vector<std::string> folders_of(const std::string& line) {
   const std::size_t first = line.find(':');
   const std::size_t second = line.find(':', first + 1);

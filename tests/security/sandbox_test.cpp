@@ -57,7 +57,7 @@ class SandboxTest : public testing::TestWithParam<Place> {
   keeper::Exec burden(const std::string& kind, const std::string& last) {
     return sandbox().hostile({"burden", kind, host_network(), last});
   }
-  // The output of a command that is let run on, once it has said so much.
+  // The output of a command that keeps running, once it has printed this much.
   std::string said_by(Sandbox& where, const std::string& exec_id, const std::string& ending) {
     std::string out;
     EXPECT_TRUE(eventually([&] { return (out = where.output_of(exec_id)).ends_with(ending); }))
@@ -90,7 +90,7 @@ TEST_P(SandboxTest, SeesNothingOfItsNeighbour) {
   ASSERT_TRUE(neighbour->client().exec(leaving));
   const std::string left = said_by(*neighbour, leaving.exec_id, "waiting\n");
 
-  // Looking from the same sandbox finds all that could be left there: the look is a good one.
+  // Looking from the same sandbox finds everything that could be left there, so the check works.
   const auto own = neighbour->run(neighbour->hostile({"neighbour", "find", marker()}));
   ASSERT_TRUE(own);
   std::istringstream lines{left};
@@ -136,7 +136,7 @@ TEST_P(SandboxTest, OwnsNothingAsAUserOfTheHost) {
   }
 }
 
-// Root inside installs packages with such files, so it may make them.
+// Root inside installs packages with such files, so it may create them.
 class UserWithAFolderOfTheHost : public SandboxTest {};
 
 TEST_P(UserWithAFolderOfTheHost, MakesNoSetUserIdFilesInIt) {
@@ -163,7 +163,7 @@ TEST_P(UserWithAFolderOfTheHost, MakesNoSetUserIdFilesInIt) {
       << deed->out << " on the host it belongs to " << file.st_uid;
 }
 
-// A folder of /usr, of the test's own mounts, with what is closed to all but one user of the host.
+// A folder in /usr, on the test's own mounts, with files for only one host user.
 class ClosedFilesOfUsr {
  public:
   ClosedFilesOfUsr() {
@@ -241,7 +241,7 @@ TEST_P(SandboxTest, HasABootIdOfItsOwn) {
 
 TEST_P(SandboxTest, LeavesNothingWhenItEnds) {
   BERTH_NEEDS_SANDBOX();
-  // In a mount namespace of the test's own nobody else's mounts come and go.
+  // In the test's own mount namespace no other process's mounts come and go.
   if (::geteuid() == 0) {
     ASSERT_EQ(::unshare(CLONE_NEWNS), 0);
     ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
@@ -273,7 +273,7 @@ TEST_P(SandboxTest, EndsWithItsKeeper) {
   const Remains remains{sandbox().isolation().init_pid};
   sandbox().lose_keeper();
   EXPECT_TRUE(eventually([&] { return processes_with("s-" + marker()).empty(); }));
-  // Its first process is the test's to bury then; its groups are swept by whoever comes next.
+  // The test has to reap its first process then; its groups are removed by the next sweep.
   EXPECT_TRUE(eventually([&] {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
@@ -297,7 +297,7 @@ TEST_P(SandboxTest, EndsEveryDaemonOfACommandAtItsDeadline) {
 TEST_P(SandboxTest, EndsACommandThatHasStoppedItsWarden) {
   BERTH_NEEDS_SANDBOX();
   const keeper::Exec stopping = burden("stop", marker());
-  // Whether the command has started is never said when the warden is stopped before it says so.
+  // The start of the command is never reported when the warden is stopped before that.
   sandbox().client().send(stopping);
   EXPECT_EQ(shell("echo alive"), "alive\n");
   const auto ended = sandbox().client().cancel(stopping.exec_id, 0ms);
@@ -338,7 +338,7 @@ TEST_P(SandboxTest, IsLeftToItsFirstProcessWhenItIsEmptied) {
   ASSERT_TRUE(emptied) << emptied.error().message;
   EXPECT_TRUE(processes_with("e-" + marker()).empty());
   EXPECT_TRUE(keeper::descendants_of(sandbox().isolation().init_pid).empty());
-  // It serves the next one, and is emptied as often as it is asked for.
+  // It serves the next one, and can be emptied repeatedly.
   EXPECT_EQ(shell("echo alive"), "alive\n");
   EXPECT_TRUE(sandbox().client().empty());
   EXPECT_TRUE(sandbox().client().empty());

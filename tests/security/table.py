@@ -49,7 +49,7 @@ def verdicts(program):
 
 
 def without_numbers(verdict):
-    """Numbers of one run would change the document with every run."""
+    """The numbers of one run would change the document with every run."""
     return re.sub(r"^limited \d.*|(?<=\S) \d+$", lambda found: "limited" * (found.start() == 0), verdict)
 
 

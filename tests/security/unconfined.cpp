@@ -35,7 +35,7 @@ constexpr int cannot_prepare = 126;
 }
 
 // What a careless sandbox would have: a read-only /usr and a mask in /proc, and a root that may
-// take both away. Nothing of it is seen outside.
+// remove both. None of it is visible outside.
 bool prepare_mounts() {
   return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          ::mount("proc", "/proc", "proc", 0, nullptr) == 0 &&
@@ -44,7 +44,7 @@ bool prepare_mounts() {
          ::mount("none", "/usr", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0;
 }
 
-// Ends as the child did.
+// Ends like the child.
 [[noreturn]] void follow(pid_t child) {
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -52,7 +52,7 @@ bool prepare_mounts() {
   ::_exit(WEXITSTATUS(status));
 }
 
-// pid 1 of the new namespace stays behind as the victim of what is tried on pid 1.
+// The new namespace's pid 1 remains as the victim of the attempts on pid 1.
 [[noreturn]] void execute_apart(const std::string& hostile, const std::vector<std::string>& words,
                                 const std::string& secret) {
   constexpr int all = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
@@ -75,7 +75,7 @@ bool prepare_mounts() {
   char name[64] = {};
   const bool is_made =
       master >= 0 && ::unlockpt(master) == 0 && ::ptsname_r(master, name, sizeof name) == 0;
-  // Opened by the leader of a session without one, it becomes the controlling terminal.
+  // Opened by a session leader without a terminal, it becomes the controlling terminal.
   if (!is_made || ::open(name, O_RDWR) < 0) ::_exit(cannot_prepare);
   execute(hostile, words, secret);
 }

@@ -7,8 +7,8 @@
 
 namespace berth::security_test {
 
-// Runs the hostile program without a sandbox, as the table says that it is to be shown, and answers
-// its verdict as Deed::verdict does.
+// Runs the hostile program without a sandbox, as the table requires, and returns its verdict like
+// Deed::verdict.
 std::string run_unconfined(const std::string& hostile, Shown shown,
                            const std::vector<std::string>& words, const std::string& secret);
 

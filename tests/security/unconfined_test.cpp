@@ -23,9 +23,9 @@ namespace {
 // An attempt that fails everywhere proves nothing about a sandbox.
 class UnconfinedAttempt : public testing::TestWithParam<Expectation> {
  protected:
-  // What an attempt leaves becomes a child of the test.
+  // Processes that an attempt leaves become children of the test.
   void SetUp() override { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
-  // Ends everything but the bait, and says whether there was anything.
+  // Ends everything but the bait, and returns whether there was anything.
   static bool ends_daemon() {
     const auto is_left = [](pid_t pid) {
       const auto words = read_file("/proc/" + std::to_string(pid) + "/cmdline", 4096);

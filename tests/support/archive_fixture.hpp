@@ -60,7 +60,7 @@ class ArchiveFixture : public testing::Test {
     };
   }
 
-  // What a tree is: for each path its type and mode, its time, and what it holds.
+  // A description of a tree: for each path its type and mode, its time, and its content.
   static std::map<std::string, std::string> described(const std::string& folder) {
     std::map<std::string, std::string> all;
     for (const auto& entry : std::filesystem::recursive_directory_iterator{folder}) {

@@ -6,9 +6,8 @@
 
 namespace berth::tests {
 
-// While it lives, no byte can be written to any file of this process: what a full disk looks like,
-// to root as well. Look at what happened after it is gone, because the output of the test may be a
-// file too.
+// While it lives, no byte can be written to any file of this process, like a full disk, also for
+// root. Check the results after it is destroyed, because the test's output may be a file too.
 class FullDisk {
  public:
   FullDisk() : on_excess_(std::signal(SIGXFSZ, SIG_IGN)) {

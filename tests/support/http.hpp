@@ -18,12 +18,12 @@
 #include <string>
 #include <thread>
 
-// A real server on a loopback port in a thread of its own, and a client that sends exactly the
-// bytes it is told to.
+// A real server on a loopback port in its own thread, and a client that sends exactly the given
+// bytes.
 namespace berth::http_test {
 
-// Lets everybody in as the local operator, but for header fields that tests send: with "Bearer
-// viewer-12" it is a viewer of company 1 with token 2.
+// Admits every caller as the local operator, except with these test header fields: "Bearer
+// viewer-12" is a viewer of company 1 with token 2.
 class TestGate final : public http::Gate {
  public:
   Task<core::Caller> identify(const http::Request& request) override {
@@ -68,7 +68,7 @@ class TestObserver final : public http::Observer {
   void streams_changed(std::size_t open) override { streams = open; }
   void stream_evicted() override { ++evicted; }
 
-  std::string last;  // to be read once the server has stopped
+  std::string last;  // read it once the server has stopped
   std::atomic<int> requests = 0;
   std::atomic<std::size_t> connections = 0;
   std::atomic<std::size_t> streams = 0;
@@ -95,12 +95,12 @@ class TestServer {
   }
 
   unsigned short port() const { return port_; }
-  // From now on "Bearer fleeting" is not known.
+  // From now on "Bearer fleeting" is unknown.
   void revoke() { gate_.revoked = true; }
   void begin_drain(std::chrono::milliseconds grace) {
     asio::post(loop_, [this, grace] { tasks_.start("test.drain", server_.drain(grace)); });
   }
-  // Drains, and returns when the loop has nothing left to do.
+  // Drains, and returns when the loop has no work left.
   void stop(std::chrono::milliseconds grace) {
     begin_drain(grace);
     join();
@@ -120,7 +120,7 @@ class TestServer {
 };
 
 struct Answer {
-  int status = 0;                              // 0: the connection ended before a whole answer
+  int status = 0;                              // 0: the connection ended before a whole response
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
 
@@ -130,7 +130,7 @@ struct Answer {
   }
 };
 
-// A blocking client over bytes. Whatever it waits for fails the test after ten seconds.
+// A blocking client over bytes. Any wait fails the test after ten seconds.
 class Client {
  public:
   explicit Client(unsigned short port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -155,7 +155,7 @@ class Client {
   }
   void end_of_sending() { ::shutdown(fd_.get(), SHUT_WR); }
   void close() { fd_ = {}; }
-  // With a reset, as of a process that was killed before it had read all.
+  // With a reset, like a process that was killed before it had read everything.
   void break_off() {
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -16,7 +16,7 @@
 
 namespace berth::tests {
 
-// A request as the tests' server saw it.
+// A request as the test server received it.
 struct SeenRequest {
   std::string line;  // "GET /api/health HTTP/1.1"
   std::string head;
@@ -25,8 +25,7 @@ struct SeenRequest {
   std::string header(const std::string& name) const;
 };
 
-// A real server on a real port of the loopback, as small as can be: one connection at a time, one
-// raw answer for each request.
+// A minimal real server on a loopback port: one connection at a time, one raw response per request.
 class LoopbackServer {
  public:
   using Answer = std::function<std::string(const SeenRequest&)>;
@@ -109,7 +108,7 @@ inline void LoopbackServer::serve_one(int connection) {
     seen_.push_back(request);
   }
   const std::string answer = answer_(request);
-  // Byte by byte in places, so that the client meets every cut the network could make.
+  // Byte by byte in places, so that the client sees every split that the network could make.
   for (std::size_t at = 0; at < answer.size();) {
     const std::size_t size = at < 200 ? 1 : answer.size() - at;
     const ssize_t sent = ::send(connection, answer.data() + at, size, MSG_NOSIGNAL);

@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char* sshd_program = "/usr/sbin/sshd";
 constexpr const char* keygen_program = "/usr/bin/ssh-keygen";
-// Where sshd locks itself in; the package makes it only when the service starts.
+// Where sshd confines itself; the package creates it only when the service starts.
 constexpr const char* separation_folder = "/run/sshd";
 
 pid_t spawn(std::vector<std::string> words, std::vector<std::string> environment) {

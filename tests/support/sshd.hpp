@@ -9,7 +9,7 @@
 
 namespace berth::tests {
 
-// A program that runs in the background with nothing on its streams, and ends with this object.
+// A background program with nothing on its streams, which ends with this object.
 class Spawned {
  public:
   Spawned(std::vector<std::string> words, std::vector<std::string> environment);
@@ -25,14 +25,14 @@ class Spawned {
   pid_t pid_ = 0;
 };
 
-// A real sshd of the test's own on a port of the loopback: own host key, own client key, own
-// configuration, and a home of its own for whoever logs in. It knows nobody but the test's user.
+// A real sshd for one test on a loopback port: own host key, own client key, own configuration, and
+// a separate home for the login user. It accepts only the test's user.
 class PrivateSshd {
  public:
-  // Why none can be started here; empty when one can. A test that needs one skips with it.
+  // Why none can be started here; empty when one can. A test that needs one skips with this reason.
   static std::string missing();
 
-  // Lines for its configuration, as `MaxSessions 2`.
+  // Lines for its configuration, such as `MaxSessions 2`.
   explicit PrivateSshd(const std::vector<std::string>& settings = {});
   PrivateSshd(const PrivateSshd&) = delete;
   PrivateSshd& operator=(const PrivateSshd&) = delete;
@@ -40,7 +40,7 @@ class PrivateSshd {
 
   // On the same port as before.
   void start();
-  // Kills it and every connection that it has, at once.
+  // Kills it and all its connections at once.
   void kill_all();
 
   int port() const { return port_; }
@@ -51,7 +51,7 @@ class PrivateSshd {
   std::string key_file() const { return folder_.file("client_key"); }
   // A key that cannot be read without a passphrase.
   std::string protected_key() const;
-  // A key that is none of those it lets in.
+  // A key that it does not accept.
   std::string strange_key() const;
   std::string known_hosts() const;
   // A known hosts file with another key for this host.
@@ -70,7 +70,7 @@ class PrivateSshd {
 
 // Every process below this one, at any depth.
 std::vector<pid_t> processes_below(pid_t root);
-// All processes whose arguments hold the text.
+// All processes whose arguments contain the text.
 std::vector<pid_t> processes_with(const std::string& text);
 
 }  // namespace berth::tests

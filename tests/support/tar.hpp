@@ -12,7 +12,7 @@
 
 namespace berth::tests {
 
-// A tar, made header by header, so that it can also say what no honest program would write.
+// A tar, built header by header, so that it can also contain what no honest program would write.
 class Tar {
  public:
   struct Header {

@@ -9,7 +9,7 @@
 
 namespace berth::tests {
 
-// A folder of the test's own, gone with it.
+// A folder for one test, removed with it.
 class TemporaryFolder {
  public:
   TemporaryFolder()

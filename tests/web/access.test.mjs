@@ -3,7 +3,7 @@ import { environmentNamed, visiting } from "./lib/shared.mjs";
 
 const phone = { width: 390, height: 800 };
 const desk = { width: 1280, height: 800 };
-// What the other tests look at is light and wide.
+// The other tests use a light and wide page.
 const looks = [[phone, "light"], [phone, "dark"], [desk, "dark"]];
 
 const pages = ["/", "/environments", "/runs", "/leases", "/templates", "/agents", "/secrets", "/plugins", "/activity", "/settings"];

@@ -1,6 +1,7 @@
-// node bench.mjs URL: how long Chromium takes to show content, of our page and of one whose script has 1 MB, over the same
-// slow line. Content is what somebody came for: of our page, a row of the environments that the server has. Prints both
-// medians in milliseconds, from rounds that take turns, so that whatever else the machine does slows both.
+// node bench.mjs URL: how long Chromium takes to show content, for our page and for one with a 1 MB
+// script, over the same slow line. Content is what the user came for: on our page, a row of the
+// server's environments. Prints both medians in milliseconds, from alternating rounds, so that
+// machine load affects both.
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:http";
 import { openBareBrowser } from "./lib/bare-browser.mjs";
@@ -10,7 +11,7 @@ const line = { offline: false, latency: 20, downloadThroughput: (10 * 1e6) / 8, 
 const bundleBytes = 1_000_000;
 const limitMs = 30_000;
 
-// A script of functions that no compression makes smaller, as a large bundle is; its last line shows the content.
+// A script of incompressible functions, like a large bundle; its last line shows the content.
 function bundle() {
   let text = "";
   while (text.length < bundleBytes) text += `export function f${randomBytes(4).toString("hex")}(a){return a+"${randomBytes(150).toString("base64")}"}\n`;
@@ -28,7 +29,8 @@ async function large() {
   return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
-// Runs in the page before everything else, and looks at the page's own clock, which begins with the navigation.
+// Runs in the page before everything else, and uses the page's own clock, which begins with the
+// navigation.
 const watch = `new Promise((shown) => {
   const watcher = new MutationObserver(() => {
     if (document.querySelector("main td a")?.checkVisibility() !== true) return;

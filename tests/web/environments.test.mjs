@@ -34,7 +34,7 @@ test("environments.one is made from the schema's form, tested as a draft, edited
   await page.getByText("More options").click();
   await page.getByLabel("Open files").fill("512");
   await page.getByRole("button", { name: "Test this draft" }).click();
-  // The server makes the environment Sandbox where its machine can make sandboxes.
+  // The server creates the environment Sandbox if its machine can create sandboxes.
   const works = Boolean(await environmentNamed(server, "Sandbox"));
   await page.getByRole("status").getByText(works ? "works" : "does not work", { exact: true }).waitFor();
   await visit.seen("environment-editor");

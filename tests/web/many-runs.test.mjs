@@ -23,7 +23,7 @@ async function searchFor(page, text) {
   await page.keyboard.press("Enter");
 }
 
-// Scrolls to the end of what is loaded, again and again, until the list has this many rows.
+// Scrolls to the end of the loaded part repeatedly, until the list has this many rows.
 async function scrollTo(page, rows) {
   return page.evaluate(async ({ rows, limitMs }) => {
     const box = document.querySelector("[role=list][aria-label=Runs]");
@@ -39,7 +39,8 @@ async function scrollTo(page, rows) {
   }, { rows, limitMs });
 }
 
-// Scrolls to the end of the list and stays there: the page that would follow is asked for, and its answer held back.
+// Scrolls to the end of the list and remains there: the next page is requested, and its response
+// held back.
 async function standAtTheEnd(page) {
   const held = page.waitForRequest((request) => request.url().includes("after="));
   await page.route(/heartbeat-runs.*after=/, () => undefined, { times: 1 });
@@ -47,7 +48,7 @@ async function standAtTheEnd(page) {
   return held;
 }
 
-// The page gets the answer to this address before its next frame.
+// The page gets the response to this address before its next frame.
 async function answerAtOnce(page, url) {
   await page.evaluate(async (url) => {
     const ask = window.fetch;
@@ -133,7 +134,7 @@ test("runs.a list of 10,000 runs is small, and each change of a run costs next t
 
     answers.length = 0;
     for (let at = 0; at < 5; at += 1) {
-      // One change at a time: what changed within the overlap of two looks comes twice.
+      // One change at a time: a change within the overlap of two polls comes twice.
       await page.waitForTimeout(500);
       await server.run(`echo change-${at}; sleep 0.5; head -c 100000 /dev/zero | tr '\\0' x`);
       await page.getByRole("link", { name: new RegExp(`echo change-${at};`) }).waitFor();

@@ -82,7 +82,7 @@ test("agents.one is made, invoked and deleted", visiting(async (page, visit) => 
   await page.getByText("No agent yet").waitFor();
 }));
 
-// A program that speaks as Claude Code does.
+// A program with the output format of Claude Code.
 const standIn = (folder) => {
   const lines = [
     { type: "system", subtype: "init", session_id: "s-1", model: "opus" },

@@ -15,7 +15,7 @@ test("plugins.one is installed, looked at, restarted, stopped, started and unins
   await page.getByRole("button", { name: "Install", exact: true }).click();
   await page.getByText("ready").waitFor({ timeout: 30_000 });
   await visit.seen("plugins");
-  // A new environment begins with the sandboxes of this machine, wherever a plugin stands in the alphabet.
+  // A new environment begins with this machine's sandboxes, wherever a plugin is in the alphabet.
   await visit.goto("/environments/new");
   await page.getByLabel("Memory (MiB)").waitFor();
   await visit.goto("/plugins");

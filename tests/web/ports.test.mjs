@@ -9,7 +9,7 @@ import { test } from "./lib/runner.mjs";
 import { Server } from "./lib/server.mjs";
 import { until } from "./lib/shared.mjs";
 
-// Shows a browser what it has sent, and tries to set the cookie of the server.
+// Shows a browser what it has sent, and tries to set the server's cookie.
 const inside = `
 import http.server, json
 class Page(http.server.BaseHTTPRequestHandler):
@@ -45,7 +45,7 @@ function forwarded(server, key, lease) {
   return { client, url };
 }
 
-// What the browser sends to another port of the host of the server: cookies know no ports.
+// What the browser sends to another port of the server's host: cookies ignore ports.
 async function cookieOfNeighbour(page, host) {
   const neighbour = createServer((request, answer) => answer.end(request.headers.cookie ?? ""));
   await new Promise((resume) => neighbour.listen(0, host, resume));

@@ -10,7 +10,7 @@ async function signIn(visit, key) {
   await visit.page.getByRole("button", { name: "Sign in" }).click();
 }
 
-// One server with keys, visited as nobody, administrator, operator and viewer.
+// One server with keys, visited without a key, and as administrator, operator and viewer.
 test("roles.each role signs in, sees what it may do, and signs out", async () => {
   const server = await new Server(["--mode", "authenticated"]).start();
   const visit = await Visit.open(server);

@@ -100,9 +100,9 @@ test("sandboxes.a port of a live sandbox is opened in a tab of its own", visitin
   await visit.goto(`/leases/${place.lease}`);
   const listening = page.getByRole("list", { name: "Listening ports" });
   await listening.getByRole("link", { name: "8123" }).waitFor();
-  // Berth's own doors, 3128 and 3129, are no ports of what runs there.
+  // Berth's own ports, 3128 and 3129, are not ports of the programs there.
   assert.deepEqual(await listening.getByRole("link").allTextContents(), ["8123"]);
-  // Who only looks has done nothing: no command ran, and nothing was written down.
+  // A visitor that only looks has changed nothing: no command ran, and nothing was recorded.
   const done = await server.call("GET", `/api/companies/${await server.company()}/activity`);
   assert.deepEqual(done.filter(({ action, entityId }) => action === "environment.lease_exec" && entityId === place.lease), []);
   const { isolation } = await server.call("GET", `/api/environment-leases/${place.lease}`);
@@ -187,7 +187,7 @@ test("sandboxes.what a live sandbox may reach is shown and changed, with what wa
   await page.getByRole("alert").waitFor();
   await page.getByLabel("May reach").fill("192.0.2.0/24");
   await page.getByRole("button", { name: "Apply at once" }).click();
-  // The button is disabled while the request is on its way too, so the server is asked, not the button.
+  // The button is also disabled during the request, so the test asks the server, not the button.
   await until("the rules apply", async () => (await server.call("GET", `${lease}/egress`)).policy.allow[0] === "192.0.2.0/24");
   await page.waitForFunction(() => [...document.querySelectorAll("button")].some((each) => each.textContent === "Apply at once" && each.disabled));
   await page.getByText("denied", { exact: true }).first().waitFor();

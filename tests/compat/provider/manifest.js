@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 
-// The newer dialect has byte streams, and nobody may declare what their worker cannot answer.
+// The newer dialect has byte streams, and a manifest may not declare what its worker cannot answer.
 const sdk = new URL("./node_modules/@paperclipai/plugin-sdk/package.json", import.meta.url);
 const duplexCommandStream = Number(JSON.parse(readFileSync(sdk, "utf8")).version.split(".")[1]) >= 831;
 
-// A sandbox provider of the tests on the published SDK: real commands in temporary folders.
+// A sandbox provider for the tests on the published SDK: real commands in temporary folders.
 export default {
   id: "berth.compat",
   apiVersion: 1,

@@ -8,13 +8,14 @@ import { definePlugin, runWorker } from "@paperclipai/plugin-sdk";
 let context;
 let boot;
 
-// Everything is found again by what a call says: a worker that was killed has forgotten the rest.
+// Everything is found again from the call's parameters, because a killed worker has forgotten the
+// rest.
 const idOf = (params) => params.providerLeaseId ?? params.lease?.providerLeaseId;
 const folderOf = (params) =>
   path.join(params.config?.root ?? tmpdir(), `berth-compat-${idOf(params).split("//")[1]}`);
 const groupsOf = (params) => `${folderOf(params)}.groups`;
 
-// A command leads a group of its own, and whatever it started ends with it.
+// A command leads its own group, and everything it started ends with it.
 function end(group) {
   try {
     process.kill(-group, "SIGKILL");
@@ -60,7 +61,7 @@ function execute(params) {
   });
 }
 
-// What is open, by the host's name for it.
+// Open routes, by the host's id.
 const routes = new Map();
 
 function close(params, more = () => ({})) {
@@ -71,7 +72,7 @@ function close(params, more = () => ({})) {
   return { hostRouteId: params.hostRouteId, ...more(route) };
 }
 
-// Both directions: a sandbox is a folder of the same machine. A file is replaced as a whole.
+// Both directions: a sandbox is a folder on the same machine. A file is replaced as a whole.
 async function carry(params) {
   const operations = [];
   for (const { operationId, files } of params.operations) {
@@ -93,7 +94,7 @@ async function carry(params) {
   return { operations };
 }
 
-// The login terminal, under the name that each dialect has for it. Its program is a word.
+// The login terminal, under each dialect's name for it. Its program is one word.
 const login = {
   open: async (params) => {
     const say = (verb, ...what) => context.loginPty

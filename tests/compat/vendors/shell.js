@@ -1,4 +1,4 @@
-// How providers that have one command line turn the words of a command into it.
+// How providers with a single command line build it from a command's arguments.
 export const quoted = (word) => `'${word.replaceAll("'", `'"'"'`)}'`;
 
 export function scriptOf({ command, args = [], env = {}, cwd }, { stdinFile } = {}) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker that tries to get out of its box, and reports what was open to it."""
+"""A worker that tries to get out of its box, and reports what it could reach."""
 
 import ctypes
 import errno
@@ -47,7 +47,7 @@ def set_id(folder):
 
 
 def others():
-    """Processes that are not of this box; its first one is the keeper's."""
+    """Processes outside this box; its first one is the keeper's."""
     seen = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     strange = [pid for pid in seen if pid > 64 or len(seen) > 8]
     if not strange:

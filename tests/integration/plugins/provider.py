@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""A sandbox provider for tests: real commands in a folder, and a fault where its config asks for one.
+"""A sandbox provider for tests: real commands in a folder, and a fault if its config requests one.
 
-Dialect by argument in the manifest's `description`; faults by `config.fault`.
-"""
+Dialect by argument in the manifest's `description`; faults by `config.fault`."""
 import base64
 import json
 import mmap
@@ -313,7 +312,7 @@ def grow(params, _invocation):
 
 
 def say(params, invocation):
-    """Says a text by the way that is asked for."""
+    """Sends a text in the requested way."""
     text = params["text"]
     if params["by"] == "log under the call":
         tell("log", {"level": "info", "message": text, "meta": {"text": [text]}}, invocation)
@@ -413,7 +412,7 @@ def serve(message):
         params = message.get("params") or {}
         faulty = fault(params.get("config") or {}, method, invocation)
         send(dict(reply, result=faulty[0] if faulty else handler(params, invocation)))
-    except Exception as wrong:  # the whole point is that the host gets an answer
+    except Exception as wrong:  # the host must always get a response
         code = -32601 if handler is None else -32002
         send(dict(reply, error={"code": code, "message": str(wrong)}))
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-// What a hostile program tries, and what came of it. Every attempt really tries, looks whether it
-// had the effect, and undoes it; none does harm where nothing holds it back.
+// What a hostile program tries, and the result. Every attempt really tries, checks whether it had
+// the effect, and undoes it; none does harm if nothing stops it.
 namespace berth::hostile {
 
 enum class Outcome : std::uint8_t { denied, limited, open };
@@ -18,18 +18,18 @@ struct Verdict {
   std::string text;  // an errno's name, how much, or what could be done
 };
 
-// From errno, or from the number given.
+// From errno, or from the given number.
 Verdict denied();
 Verdict denied(int error);
 Verdict limited(std::string how_much);
 Verdict open_to(std::string deed);
 
-// What the host has laid out to be found, given as key=value arguments, and the limits that the
-// sandbox was made with. A number that was not given is 0.
+// What the host has prepared to be found, given as key=value arguments, and the limits of the
+// sandbox. A number that was not given is 0.
 struct Bait {
-  std::string marker;           // stands in the file, in the environment and in the process's name
+  std::string marker;           // in the file, in the environment and in the process's name
   std::string file;             // a file of the host
-  std::string handle;           // its file handle: TYPE:HEX, as name_to_handle_at tells it
+  std::string handle;           // its file handle: TYPE:HEX, from name_to_handle_at
   std::string device;           // MAJOR:MINOR of the disk below it
   std::string abstract_socket;  // listening
   std::string socket_path;      // listening

@@ -20,7 +20,7 @@ namespace berth::hostile {
 namespace {
 
 constexpr int daemons = 10;
-constexpr unsigned life_seconds = 60;  // of a process that nobody ends
+constexpr unsigned life_seconds = 60;  // of a process that is never ended
 
 void ignore_signals() {
   for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCHLD}) {
@@ -28,8 +28,8 @@ void ignore_signals() {
   }
 }
 
-// Where the sandbox has no limit of processes, this one holds: of the user in its namespace, and of
-// the whole family together.
+// Applies if the sandbox has no process limit: for the user in its namespace, and for the whole
+// family together.
 constexpr int family_max = 300;
 
 int breed() {
@@ -87,7 +87,7 @@ int write_pieces(const std::string& piece, std::uint64_t bytes) {
 }
 
 std::string garbage() {
-  // Clipboard, title, answers to be typed by the terminal, and characters cut in half.
+  // Clipboard, title, responses typed by the terminal, and split characters.
   std::string piece =
       "\x1b]52;c;aG9zdGlsZQ==\x07\x1b]0;hostile\x07\x1b[6n\x1b[c\x1bP+q\x1b\\\xf0\x9f";
   for (int byte = 0; byte < 256; ++byte) piece += static_cast<char>(byte);

@@ -42,7 +42,7 @@ Verdict make_memory_device(const Bait&) {
   return log ? open_to("opened a device that it made") : denied();
 }
 
-// Nodes that have no effect on the machine by being opened.
+// Nodes that can be opened without an effect on the machine.
 constexpr const char* quiet_nodes[] = {"mem",
                                        "kmem",
                                        "port",
@@ -77,7 +77,7 @@ Verdict open_devices(const Bait&) {
   return opened.empty() ? denied(ENOENT) : open_to("opened" + opened);
 }
 
-// A node that is there may be opened one day, by another name or another right.
+// An existing node may be opened one day, by another name or another permission.
 Verdict find_devices(const Bait&) {
   const std::set<std::string> usual = {"null", "zero",  "full",   "random", "urandom", "tty",
                                        "ptmx", "stdin", "stdout", "stderr", "fd",      "console"};
@@ -99,7 +99,7 @@ Verdict open_host_terminal(const Bait& bait) {
   if (!terminal) return denied();
   struct stat here = {};
   ::fstat(terminal.get(), &here);
-  // A terminal of the sandbox may have the same number: it is the host's if it says the marker.
+  // A sandbox's terminal may have the same number: it is the host's if it shows the marker.
   char bytes[256] = {};
   ::fcntl(terminal.get(), F_SETFL, O_NONBLOCK);
   const ssize_t got = ::read(terminal.get(), bytes, sizeof bytes - 1);
@@ -107,7 +107,7 @@ Verdict open_host_terminal(const Bait& bait) {
   return open_to("read the host's terminal");
 }
 
-// Text that is put into the terminal's input runs in the shell that reads there next.
+// Text that is put into the terminal's input runs in the next shell that reads there.
 Verdict type_into(int terminal) {
   char letter = 'x';
   if (::ioctl(terminal, TIOCSTI, &letter) != 0) return denied();
@@ -125,7 +125,7 @@ Verdict type_into_controlling_terminal(const Bait&) {
 Verdict with_own_terminal(Verdict (*deed)(int terminal)) {
   return in_child([deed] {
     ::setsid();
-    ::signal(SIGHUP, SIG_IGN);  // comes when the terminal ends, before the verdict is told
+    ::signal(SIGHUP, SIG_IGN);  // comes when the terminal ends, before the verdict is printed
     const Descriptor master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
     if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0) return denied();
     char name[64] = {};
@@ -139,7 +139,7 @@ Verdict type_into_own_terminal(const Bait&) {
   return with_own_terminal(type_into);
 }
 
-// To the one that it has already. Others are modules, which the kernel loads for whoever asks.
+// To the current one. Others are modules, which the kernel loads on request.
 Verdict set_line_discipline(const Bait&) {
   return with_own_terminal([](int terminal) {
     int discipline = 0;
@@ -151,7 +151,7 @@ Verdict set_line_discipline(const Bait&) {
 Verdict paste_from_console(const Bait&) {
   char request = 3;  // paste the selection
   if (::ioctl(STDIN_FILENO, TIOCLINUX, &request) == 0) return open_to("pasted into its terminal");
-  // Past a filter, what is no console has no such request.
+  // Without a filter, a device that is not a console has no such request.
   return errno == ENOTTY || errno == EINVAL ? open_to("was let through to TIOCLINUX") : denied();
 }
 
@@ -192,7 +192,7 @@ Verdict write_sys(const Bait&) {
 const char* const groups[] = {"",         "/unified", "/memory",  "/pids",  "/cpu",
                               "/systemd", "/freezer", "/devices", "/cpuset"};
 
-// Its own pid, so that nothing but this process moves.
+// Its own pid, so that only this process moves.
 Verdict leave_cgroup(const Bait&) {
   int error = ENOENT;
   for (const char* group : groups) {
@@ -222,7 +222,7 @@ Verdict raise_limits(const Bait&) {
   return denied(error);
 }
 
-// The host runs the release agent of a hierarchy as root, outside of every sandbox.
+// The host runs a hierarchy's release agent as root, outside every sandbox.
 Verdict set_release_agent(const Bait&) {
   if (opens_for_writing("/sys/fs/cgroup/memory/release_agent") ||
       opens_for_writing("/sys/fs/cgroup/systemd/release_agent")) {

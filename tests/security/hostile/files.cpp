@@ -9,7 +9,7 @@
 #include <charconv>
 #include <cstring>
 
-// Ways to a file of the host. Each counts as open only when the file's content was read.
+// Ways to a host file. Each counts as open only when the file's content was read.
 namespace berth::hostile {
 
 namespace {
@@ -22,7 +22,7 @@ Verdict through_init(const Bait& bait) {
   return reading("/proc/1/root" + bait.file, bait.marker);
 }
 
-// The answer of the last process, unless one gave way.
+// The last process's result, unless one succeeded.
 Verdict through_each_process(const Bait& bait, const std::string& link, const std::string& rest) {
   Verdict last = denied(ESRCH);
   for (const pid_t pid : visible_processes()) {
@@ -37,7 +37,7 @@ Verdict through_roots(const Bait& bait) {
   return through_each_process(bait, "/root", bait.file);
 }
 
-// The process of the host stands in the folder of the file.
+// The host process's current folder is that of the file.
 Verdict through_folders(const Bait& bait) {
   return through_each_process(bait, "/cwd", bait.file.substr(bait.file.rfind('/')));
 }
@@ -69,7 +69,7 @@ bool fill_handle(const std::string& text, file_handle& handle) {
   return true;
 }
 
-// A file handle needs no path, only some mount of the same filesystem: a bound file is enough.
+// A file handle needs no path, only a mount of the same file system: a bound file is enough.
 Verdict by_handle(const Bait& bait) {
   alignas(file_handle) char storage[sizeof(file_handle) + MAX_HANDLE_SZ] = {};
   auto& handle = *new (storage) file_handle{};
@@ -100,12 +100,13 @@ Verdict write_usr(const Bait&) {
   return open_to("made " + path);
 }
 
-// What runs is what the host has bound: whoever can write it runs as whoever starts it next.
+// The program is bound from the host: a process that can write it runs code as the next user who
+// starts it.
 Verdict write_own_program(const Bait&) {
   char path[4096] = {};
   if (::readlink("/proc/self/exe", path, sizeof path - 1) < 0) return denied();
   const Descriptor folder{::open(path, O_RDONLY | O_CLOEXEC)};
-  // Opened for writing it is busy while it runs, everywhere; its mode is not.
+  // While it runs, opening it for writing fails everywhere as busy; changing its mode does not.
   struct stat found = {};
   if (::fstat(folder.get(), &found) != 0) return denied();
   if (::chmod(path, found.st_mode & 07777) != 0) return denied();

@@ -58,7 +58,7 @@ Verdict read_proc(const Bait&) {
   std::string read;
   for (const char* name : telling_files) {
     const std::string contents = contents_of(std::string{"/proc/"} + name);
-    // A mask reads as nothing.
+    // A masked file reads as empty.
     if (!contents.empty()) read += std::string{" "} + name;
   }
   return read.empty() ? denied(ENOENT) : open_to("read" + read);
@@ -106,11 +106,11 @@ Verdict read_other_environments(const Bait& bait) {
   return denied(error);
 }
 
-// Secrets in the memory that a forked process shares with whoever forked it.
+// Secrets in the memory that a forked process shares with its parent.
 Verdict read_other_memory(const Bait& bait) {
   int error = ESRCH;
   for (const pid_t pid : visible_processes()) {
-    // The host's other processes are nobody's business where the host is all there is.
+    // On the bare host, the host's other processes are not examined.
     if (pid != ::getppid() && pid != 1 && pid != bait.pid) continue;
     const std::string process = "/proc/" + std::to_string(pid);
     const std::string maps = contents_of(process + "/maps");

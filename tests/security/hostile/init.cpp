@@ -20,7 +20,7 @@
 #include <cstring>
 #include <sstream>
 
-// The sandbox's own first process is the one thing inside that knows the way out.
+// The sandbox's own first process is the only one inside that knows the way out.
 namespace berth::hostile {
 
 namespace {
@@ -33,7 +33,7 @@ Verdict trace(const Bait&) {
   return open_to("traced pid 1");
 }
 
-// Where pid 1 has its program, as far as its maps can be read; otherwise a usual address.
+// The address of pid 1's program, as far as its maps can be read; otherwise a usual address.
 std::uintptr_t some_address_of_init() {
   const std::string maps = contents_of("/proc/1/maps");
   return maps.empty() ? 0x400000 : std::stoull(maps, nullptr, 16);
@@ -94,7 +94,8 @@ char state_of_init() {
   return at != std::string::npos ? stat[at + 2] : '?';
 }
 
-// Not permitted, or permitted and without effect: the kernel keeps both from a namespace's pid 1.
+// Not permitted, or permitted and without effect: the kernel protects a namespace's pid 1 from
+// both.
 Verdict signal_init(int number) {
   if (::kill(1, number) != 0) return denied();
   for (int looks = 0; looks < 1000; ++looks) {
@@ -123,7 +124,7 @@ struct Slowing {
   long (*call)();
 };
 
-// The numbers are those of the kernel's header, which this library does not have.
+// The numbers come from the kernel's header, which this library does not have.
 constexpr int idle_class = 3 << 13;
 constexpr int one_process_by_ioprio = 1;
 constexpr int all_of_user_by_ioprio = 3;
@@ -139,7 +140,7 @@ struct SchedulingAttributes {
   std::uint64_t period = 0;
 };
 
-// Each sets what pid 1 has already, or what puts it behind everybody else.
+// Each sets what pid 1 already has, or what gives it the lowest priority.
 constexpr Slowing slowings[] = {
     {"sched_setaffinity",
      [] {
@@ -199,8 +200,8 @@ bool connects(const std::string& name, int kind) {
   return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0;
 }
 
-// Whatever is bound by name in this network namespace was bound by somebody else: it is init's, or
-// it should not be there. On the host's own network only the host's bait is tried.
+// A name that is bound in this network namespace belongs to init, or should not exist. On the
+// host's own network only the host's bait is tried.
 Verdict find_control_socket(const Bait& bait) {
   const bool is_host = namespace_of("net") == bait.network_namespace;
   std::istringstream lines{contents_of("/proc/net/unix")};

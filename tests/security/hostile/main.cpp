@@ -14,7 +14,7 @@
 // hostile ATTEMPT [KEY=VALUE...]   tries one thing and prints the verdict
 // hostile list                     the names of the attempts
 // hostile bait MARKER              a process to be found; ends with its parent
-// hostile daemon MARKER            a process that should not be left
+// hostile daemon MARKER            a process that should not be left behind
 // hostile effective-user           100 when that is root, for a set-user-id copy of itself
 // hostile neighbour ...            see neighbour.hpp
 // hostile burden ...               see burdens.hpp

@@ -75,7 +75,7 @@ Verdict set_attributes_of_usr(const Bait&) {
   return is_read_only("/usr") ? limited("/usr stays read-only") : open_to("made /usr writable");
 }
 
-// Every mount below /proc is there to hide or to protect something.
+// Every mount below /proc hides or protects something.
 Verdict unmount_masks(const Bait&) {
   std::istringstream lines{contents_of("/proc/self/mountinfo")};
   Verdict last = denied(ENOENT);
@@ -117,7 +117,7 @@ Verdict open_filesystem(const Bait&) {
 Verdict pivot(const Bait&) {
   return in_child([] {
     const Scratch scratch;
-    // Fails with EINVAL, past the check of the permission, where the folder is no mount.
+    // Fails with EINVAL, after the permission check, if the folder is not a mount.
     if (::syscall(SYS_pivot_root, scratch.path().c_str(), scratch.path().c_str()) == 0) {
       return open_to("changed the root");
     }

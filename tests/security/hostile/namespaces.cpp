@@ -19,8 +19,7 @@
 #include <cerrno>
 #include <cstring>
 
-// New user namespaces hand out capabilities over new kernel surface; old ones lead back to the
-// host.
+// New user namespaces grant capabilities over new kernel surface; old ones lead back to the host.
 namespace berth::hostile {
 
 namespace {
@@ -34,7 +33,7 @@ Verdict unshare_user(const Bait&) {
   });
 }
 
-// Whether a process made with these flags really came to life.
+// Whether a process with these flags really started.
 Verdict cloned(long pid) {
   if (pid < 0) return denied();
   if (pid == 0) ::_exit(0);
@@ -93,7 +92,7 @@ Verdict unshare_others(const Bait&) {
   return denied(EPERM);
 }
 
-// Through every process there is to see. What counts is whether the host's file is there then.
+// Through every visible process. The attempt succeeds if the host's file is visible then.
 Verdict join_mount(const Bait& bait) {
   Verdict last = denied(ENOENT);
   for (const pid_t pid : visible_processes()) {

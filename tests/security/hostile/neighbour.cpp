@@ -25,7 +25,7 @@ namespace berth::hostile {
 
 namespace {
 
-// One way in which processes of one machine meet. The name is the same on both sides.
+// One way in which processes of one machine can meet. The name is the same on both sides.
 struct Meeting {
   const char* kind;
   bool (*leave)(const std::string& name);
@@ -105,7 +105,7 @@ constexpr Meeting meetings[] = {
        return ::syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, "user", name.c_str(),
                         0) >= 0;
      }},
-    // The name stands in the words of whoever leaves it.
+    // The name is in the arguments of the process that leaves it.
     {"process", [](const std::string&) { return true; },
      [](const std::string& name) {
        for (const pid_t pid : visible_processes()) {

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-// Two sandboxes side by side: one leaves things of every kind that processes share, the other
-// looks.
+// Two sandboxes side by side: one leaves an object of every kind that processes share, the other
+// looks for them.
 namespace berth::hostile {
 
 // neighbour leave NAME   leaves them, prints "left KIND" for each that it could leave, and waits

@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstring>
 
-// Sockets: of other families, with other rights, to the host and past it.
+// Sockets: of other families, with other permissions, to the host and beyond.
 namespace berth::hostile {
 
 namespace {
@@ -56,7 +56,7 @@ Verdict alg_socket(const Bait&) {
                                                          : open_to("made a socket of the ciphers");
 }
 
-// Families with a history, that a workload does not need.
+// Families with a history of bugs, that a workload does not need.
 Verdict odd_sockets(const Bait&) {
   int error = EAFNOSUPPORT;
   for (const int family : {AF_BLUETOOTH, AF_CAN, AF_TIPC, AF_RDS, AF_AX25, AF_X25, AF_NFC, AF_KCM,
@@ -70,8 +70,8 @@ Verdict odd_sockets(const Bait&) {
   return denied(error);
 }
 
-// Protocols of the internet's own families that a workload does not need. Where they are modules,
-// asking for one loads it into the kernel of the host.
+// Internet protocols that a workload does not need. If they are modules, a request for one loads it
+// into the host's kernel.
 Verdict odd_protocols(const Bait&) {
   struct Odd {
     int kind;
@@ -98,7 +98,7 @@ Verdict odd_protocols(const Bait&) {
   return denied();
 }
 
-// The value that the loopback device has already.
+// The value that the loopback device already has.
 Verdict set_loopback_size(const Bait& bait) {
   const Descriptor socket{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   ifreq device = {};
@@ -116,7 +116,7 @@ struct DeviceRequest {
   char name[8];
 };
 
-// A device of its own is surface of the kernel, even where nothing is behind it.
+// A new device is kernel surface, even if nothing is behind it.
 Verdict add_device(const Bait& bait) {
   if (namespace_of("net") == bait.network_namespace) return open_to("shares the host's network");
   const Descriptor socket{::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)};
@@ -142,7 +142,7 @@ Verdict add_device(const Bait& bait) {
   return limited("configured a device of its own network");
 }
 
-// What the kernel tells about the machine's devices goes to networks that the host's root owns.
+// The kernel sends device events to networks that the host's root owns.
 Verdict hear_device_events(const Bait&) {
   const Descriptor socket{::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT)};
   sockaddr_nl address = {};
@@ -195,7 +195,7 @@ Verdict connect_loopback(const Bait& bait) {
   return connected_to("127.0.0.1", bait.port, "connected to the host's loopback");
 }
 
-// Tried in a network of its own only: on the host's own the answer is known without a packet.
+// Tried only in a separate network: on the host's own the result is known without a packet.
 Verdict connect_metadata(const Bait& bait) {
   if (namespace_of("net") == bait.network_namespace) return open_to("shares the host's network");
   return connected_to("169.254.169.254", 80, "connected to the cloud's metadata");

@@ -16,12 +16,12 @@
 #include <cerrno>
 #include <cstring>
 
-// Reaching processes outside, and gaining rights inside.
+// Reaching processes outside, and gaining privileges inside.
 namespace berth::hostile {
 
 namespace {
 
-// Linked at a fixed address, so it stands at the same one in the host's copy of this program.
+// Linked at a fixed address, so it has the same one in the host's copy of this program.
 volatile const char landmark[] = "a landmark of the hostile program";
 
 Verdict trace(const Bait& bait) {
@@ -46,7 +46,7 @@ Verdict signal_host(const Bait& bait) {
 }
 
 Verdict signal_everyone(const Bait& bait) {
-  // Signal 0 to all there are: the answer says whether there is anyone at all.
+  // Signal 0 to all processes: the result shows whether there is any.
   if (::kill(bait.pid, 0) != 0 && ::kill(-bait.pid, 0) != 0) return denied();
   return open_to("reaches the host's process group");
 }
@@ -66,7 +66,7 @@ Verdict see_host(const Bait& bait) {
   return denied(ESRCH);
 }
 
-// The effective user of the program once it runs, or -1 when that cannot be seen.
+// The program's effective user once it runs, or -1 when that is not visible.
 int effective_user_of(pid_t pid, std::string_view program) {
   for (int looks = 0; looks < 2000; ++looks) {
     const std::string status = contents_of("/proc/" + std::to_string(pid) + "/status");
@@ -156,8 +156,8 @@ Verdict run_first(const Bait&) {
   return denied(error);
 }
 
-// It outlives this process, and only somebody outside can tell whether it lived on. It ends itself
-// after half a minute.
+// It outlives this process, and only an outside process can check whether it survived. It ends
+// itself after half a minute.
 Verdict leave_daemon(const Bait& bait) {
   const pid_t child = ::fork();
   if (child < 0) return denied();
@@ -182,7 +182,7 @@ Verdict lower_oom_score(const Bait&) {
   return open_to("made itself the last to be killed for memory");
 }
 
-// A core of the workload would be written by the host's core handler.
+// The host's core handler would write the workload's core dump.
 Verdict dump_core(const Bait&) {
   const Scratch scratch;
   const pid_t child = ::fork();

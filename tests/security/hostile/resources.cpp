@@ -16,8 +16,8 @@
 #include <cstring>
 #include <vector>
 
-// Taking more than one's share. Each takes at most twice what the sandbox was granted, gives it
-// back, and is open when it got all of that.
+// Taking more than one's share. Each takes at most twice what the sandbox was granted, releases it,
+// and counts as open when it got all of that.
 namespace berth::hostile {
 
 namespace {
@@ -25,7 +25,7 @@ namespace {
 Verdict take_descriptors(const Bait& bait) {
   const std::uint64_t wanted = bait.files_max * 2;
   std::uint64_t taken = 0;
-  // Whoever may raise the hard limit has none.
+  // A process that may raise the hard limit has no limit.
   const rlimit more = {.rlim_cur = wanted + 16, .rlim_max = wanted + 16};
   ::setrlimit(RLIMIT_NOFILE, &more);
   while (taken < wanted && ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) >= 0) ++taken;
@@ -35,7 +35,7 @@ Verdict take_descriptors(const Bait& bait) {
   return limited(std::to_string(taken) + " files, then " + denied(error).text);
 }
 
-// What the children do is the caller's; they end with this process at the latest.
+// The caller defines what the children do; they end with this process at the latest.
 Verdict take_processes(const Bait& bait, void (*live)()) {
   const std::uint64_t wanted = bait.processes_max * 2;
   std::vector<pid_t> children;
@@ -109,7 +109,7 @@ Verdict fill_shm(const Bait& bait) {
   return fill(bait, "/dev/shm");
 }
 
-// The first folder that lets itself be written to, of those that are no place for rubbish.
+// The first writable folder among those that are not scratch space.
 Verdict fill_root(const Bait& bait) {
   Verdict last = denied(EROFS);
   for (const char* folder :
@@ -145,9 +145,9 @@ Verdict make_files(const Bait& bait) {
   return limited(std::to_string(made) + " files, then " + denied(error).text);
 }
 
-// Those of a sandbox are the machine's, of which all sandboxes together have 3072.
+// A sandbox's terminals are the machine's; all sandboxes together have 3072.
 Verdict take_terminals(const Bait&) {
-  constexpr std::uint64_t wanted = 128;  // twice what a sandbox may have
+  constexpr std::uint64_t wanted = 128;  // twice a sandbox's limit
   std::uint64_t taken = 0;
   while (taken < wanted && ::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0) ++taken;
   const int error = errno;
@@ -157,7 +157,7 @@ Verdict take_terminals(const Bait&) {
   return limited(std::to_string(taken) + " terminals, then " + denied(error).text);
 }
 
-// Two ends of a connection over the loopback, or -1 and errno.
+// Two ends of a loopback connection, or -1 and errno.
 struct Pair {
   int from = -1;
   int to = -1;
@@ -179,7 +179,7 @@ Pair connected_pair() {
   return {.from = from, .to = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
 }
 
-// What was sent and nobody reads lies in the kernel. They end with the child.
+// Sent data that is never read remains in the kernel. The connections end with the child.
 Verdict fill_sockets_of(std::uint64_t wanted) {
   constexpr int pairs_max = 100;
   const std::string piece(std::size_t{256} << 10, 'x');

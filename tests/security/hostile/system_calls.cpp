@@ -22,8 +22,8 @@
 #include <cstdint>
 #include <cstring>
 
-// Calls that a workload has no business with. Arguments are such that a call which is let through
-// does nothing: a magic number that is wrong, a path that is not there, the value that is set.
+// Calls that a workload does not need. Their arguments make a permitted call harmless: a wrong
+// magic number, a missing path, the current value.
 namespace berth::hostile {
 
 namespace {
@@ -34,7 +34,7 @@ Verdict call_for_descriptor(const char* deed, long number, Arguments... argument
   return made ? open_to(deed) : denied();
 }
 
-// Past the check of the permission a harmless call fails with one of these.
+// After the permission check a harmless call fails with one of these.
 template <class... Arguments>
 Verdict call_past_permission(const char* deed, int harmless, long number, Arguments... arguments) {
   if (::syscall(number, arguments...) >= 0 || errno == harmless) return open_to(deed);
@@ -101,7 +101,7 @@ Verdict unload_module(const Bait&) {
 }
 
 Verdict load_kernel(const Bait&) {
-  // More segments than there can be.
+  // More segments than possible.
   return call_past_permission("was let through to kexec", EINVAL, SYS_kexec_load, 0, 1000000,
                               nullptr, 0);
 }
@@ -124,7 +124,7 @@ Verdict quota(const Bait&) {
 }
 
 Verdict port_access(const Bait&) {
-  // Level 0 is what everyone has; 3 opens all ports, until this process ends.
+  // Level 0 is the default; 3 opens all ports, until this process ends.
   if (::iopl(3) == 0) {
     ::iopl(0);
     return open_to("opened all ports of the machine");
@@ -168,7 +168,7 @@ Verdict set_hostname(const Bait& bait) {
                                                         : limited("set its own name");
 }
 
-// The C library of the build machine may be older than these numbers, which are the same on every
+// The build machine's C library may be older than these numbers, which are the same on every
 // architecture.
 constexpr long memfd_secret_number = 447;
 constexpr long list_mount_number = 458;
@@ -176,12 +176,13 @@ constexpr long lsm_list_modules_number = 461;
 constexpr long open_tree_attr_number = 467;
 
 Verdict open_tree_with_attributes(const Bait&) {
-  // With attributes, or a copy, it needs a capability; without, it is open_tree by another number.
+  // With attributes, or a copy, it needs a capability; without, it is open_tree under another
+  // number.
   return call_for_descriptor("opened a tree of mounts", open_tree_attr_number, AT_FDCWD, "/",
                              OPEN_TREE_CLOEXEC, nullptr, 0);
 }
 
-// A number that no kernel has yet: what it will mean nobody has looked at.
+// A number that no kernel uses yet: its future meaning was never reviewed.
 Verdict call_the_future(const Bait&) {
   constexpr long unknown = 600;
   return ::syscall(unknown, 0, 0, 0, 0, 0, 0) >= 0 ? open_to("made an unknown call") : denied();

@@ -87,7 +87,7 @@ std::string contents_of(const std::string& path) {
 Verdict reading(const std::string& path, const std::string& marker) {
   const std::string contents = contents_of(path);
   if (contents.empty()) return denied(errno != 0 ? errno : ENODATA);
-  // Another file of that name, such as one in a folder that the sandbox has of its own.
+  // Another file with that name, such as one in the sandbox's own folder.
   if (!contents.contains(marker)) return denied(ENOENT);
   return open_to("read " + path);
 }
@@ -97,7 +97,7 @@ bool opens_for_writing(const std::string& path) {
   if (!file) return false;
   struct stat found = {};
   ::fstat(file.get(), &found);
-  // A mask is the null device, which swallows everything.
+  // A mask is the null device, which accepts everything.
   const bool is_mask = S_ISCHR(found.st_mode) && found.st_rdev == makedev(1, 3);
   if (is_mask) errno = EACCES;
   return !is_mask;
@@ -137,7 +137,7 @@ Verdict in_child(const std::function<Verdict()>& attempt) {
     return {.outcome = static_cast<Outcome>(said[0] - '0'),
             .text = said.substr(1, static_cast<std::size_t>(got) - 1)};
   }
-  // The kernel ended the child: this process ends the same way, to be seen from outside.
+  // The kernel ended the child: this process ends in the same way, so that it is visible outside.
   if (WIFSIGNALED(status)) ::raise(WTERMSIG(status));
   return denied(ECHILD);
 }

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-// What several attempts need.
+// Shared by several attempts.
 namespace berth::hostile {
 
-// A descriptor that ends with its scope.
+// A descriptor that is closed at the end of its scope.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -24,7 +24,7 @@ class Descriptor {
   int number_;
 };
 
-// A folder of the attempt's own, in the first place that can be written to; empty when none can.
+// A folder for the attempt, in the first writable place; empty when there is none.
 class Scratch {
  public:
   Scratch();
@@ -38,20 +38,20 @@ class Scratch {
   std::string path_;
 };
 
-// At most a megabyte. Empty, and errno says why, when it cannot be read.
+// At most a megabyte. Empty, with errno set, when it cannot be read.
 std::string contents_of(const std::string& path);
-// Denied, unless the file can be opened and the marker stands in it.
+// Denied, unless the file can be opened and contains the marker.
 Verdict reading(const std::string& path, const std::string& marker);
 // Opens for writing and writes nothing.
 bool opens_for_writing(const std::string& path);
 
-// The pids that /proc shows, but not this process.
+// The pids in /proc, except this process.
 std::vector<pid_t> visible_processes();
 
-// Runs it in a child, which may change its namespaces or die, and takes over its verdict.
+// Runs it in a child, which may change its namespaces or die, and returns its verdict.
 Verdict in_child(const std::function<Verdict()>& attempt);
 
-// The identity of a namespace: what stat says of /proc/self/ns/KIND.
+// The identity of a namespace: stat of /proc/self/ns/KIND.
 std::uint64_t namespace_of(std::string_view kind);
 
 }  // namespace berth::hostile

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromiumArgs, chromiumProgram } from "./chromium.mjs";
 
-// Chromium as its users have it, for measuring: nobody listens to its scripts. A debugger that does makes every error
-// that a library makes costly, also those that nobody throws.
+// Chromium as its users have it, for measuring: without a debugger. An attached one makes every
+// error object of a library costly, even those that are never thrown.
 export function openBareBrowser() {
   const profile = mkdtempSync(join(tmpdir(), "berth-chromium-"));
   const child = spawn(chromiumProgram(), ["--headless", "--remote-debugging-pipe", `--user-data-dir=${profile}`, "--no-first-run", ...chromiumArgs], {
@@ -36,7 +36,7 @@ export function openBareBrowser() {
       to.write(`${JSON.stringify({ id: last, method, params, sessionId })}\0`);
     });
 
-  // A page with a cache, cookies and storage of its own.
+  // A page with its own cache, cookies and storage.
   async function openPage() {
     const { browserContextId } = await send("Target.createBrowserContext");
     const { targetId } = await send("Target.createTarget", { url: "about:blank", browserContextId });

@@ -18,7 +18,8 @@ export async function closeBrowser() {
   await browser?.close();
 }
 
-// One visit: a context of its own, in which every request, console error and refused resource is seen.
+// One visit: its own context, in which every request, console error and blocked resource is
+// recorded.
 export class Visit {
   static async open(server, options = {}) {
     const visit = new Visit();
@@ -35,12 +36,12 @@ export class Visit {
     return visit;
   }
 
-  // From here on no event of the server reaches the page, so that whatever it asks for is asked because of its user.
+  // From here on no server event reaches the page, so that every request is caused by its user.
   async withoutEvents() {
     await this.page.route("**/changes/stream", () => undefined);
   }
 
-  // The requests whose address holds this text.
+  // The requests whose address contains this text.
   asked(part) {
     return this.requests.map((request) => request.url()).filter((url) => url.includes(part));
   }
@@ -51,13 +52,13 @@ export class Visit {
     await this.page.locator("main h1").first().waitFor();
   }
 
-  // Nothing on the page, also not in an attribute, is an object that nobody has spelled out.
+  // Nothing on the page, including attributes, is an object that was printed as "[object Object]".
   async spelled() {
-    const page = await this.page.content().catch(() => "");  // one that is just left has none
+    const page = await this.page.content().catch(() => "");  // a page that is being left has none
     assert.ok(!page.includes("[object Object]"), `${this.page.url()} shows [object Object]`);
   }
 
-  // Waits until nothing on the page is still on its way.
+  // Waits until nothing on the page is still loading.
   async loaded() {
     await this.page.getByText("Loading…").first().waitFor({ state: "detached" });
   }
@@ -68,7 +69,7 @@ export class Visit {
     await this.page.screenshot({ path: join(pictures, `${name}.png`) });
   }
 
-  // No serious finding of axe on what is shown now.
+  // axe reports no serious finding on the current page.
   async accessible(name) {
     await this.spelled();
     const session = await this.context.newCDPSession(this.page);
@@ -88,7 +89,7 @@ export class Visit {
     await this.accessible(name);
   }
 
-  // Nothing left our origin, nothing was refused by the content policy, and no script failed.
+  // Nothing left our origin, the content policy blocked nothing, and no script failed.
   async close({ lost = false } = {}) {
     await this.spelled();
     const origin = new URL(this.server.url).host;

@@ -1,5 +1,5 @@
-// Seconds that a file of tests takes when it runs alone on two cores. They only share out the work: a wrong number makes
-// one lane longer than another.
+// Seconds that a test file takes when it runs alone on two cores. They only distribute the work: a
+// wrong number makes one lane longer than another.
 const seconds = {
   "access.test.mjs": 22,
   "environments.test.mjs": 11,
@@ -18,7 +18,8 @@ const unknownSeconds = 5;
 
 const secondsOf = (file) => seconds[file] ?? unknownSeconds;
 
-// The files of lane "I/N": longest first, each to the lane that has least to do. Every file is in one lane.
+// The files of lane "I/N": longest first, each to the lane with the least work. Every file is in
+// one lane.
 export function filesOfLane(files, lane) {
   const [, which, count] = /^([1-9]\d?)\/([1-9]\d?)$/.exec(lane) ?? [];
   if (!which || Number(which) > Number(count)) throw new Error(`--lane ${lane}: write I/N, as in 1/2`);

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { Skip } from "./runner.mjs";
 
-// What this machine offers, by looking at the machine and not at what Berth answers.
+// What this machine offers, found by examining the machine and not by Berth's answer.
 let looked;
 
 function machine() {

@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { Server } from "./server.mjs";
 
-// Copies one run many times, with ids, times, states and commands of their own: a second apart, the oldest first.
+// Copies one run many times, with different ids, times, states and commands: a second apart, the
+// oldest first.
 const program = `
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])

@@ -6,7 +6,7 @@ import { join } from "node:path";
 const startLimitMs = 30_000;
 const runLimitMs = 120_000;
 
-// A real server on loopback, with a home that goes with it.
+// A real server on loopback, with a home folder that is removed with it.
 export class Server {
   constructor(options = []) {
     this.home = mkdtempSync(join(tmpdir(), "berth-web-"));
@@ -75,7 +75,7 @@ export class Server {
     return (await this.call("GET", "/api/companies", undefined, key))[0].id;
   }
 
-  // Where runs go that name no environment.
+  // Where runs without an environment go.
   async defaultTo(name) {
     const company = await this.company();
     const place = (await this.call("GET", `/api/companies/${company}/environments`)).find((each) => each.name === name);

@@ -5,8 +5,8 @@ const untilMs = 30_000;
 const pauseMs = 50;
 let server;
 
-// The server that most tests share: without keys, so whoever visits is its operator. What names no environment
-// runs on this machine itself.
+// The server that most tests share: without keys, so every visitor is its operator. Runs without an
+// environment go to this machine itself.
 export async function openServer() {
   if (!server) {
     server = await new Server().start();
@@ -36,7 +36,7 @@ export function visiting(body, options) {
   };
 }
 
-// Asks again until the answer is yes.
+// Polls until the answer is yes.
 export async function until(what, ask) {
   for (const ends = Date.now() + untilMs; !(await ask()); await new Promise((resume) => setTimeout(resume, pauseMs))) {
     if (Date.now() > ends) throw new Error(`not after ${untilMs / 1000} s: ${what}`);

@@ -1,7 +1,8 @@
-// What a page costs, in numbers that another program on the machine changes little: CPU time of the page's own thread,
-// and the longest frame as a part of the time that was watched.
+// What a page costs, in numbers that other programs on the machine change little: CPU time of the
+// page's own thread, and the longest frame as a share of the observed time.
 
-// Counts the CPU seconds of the page's main thread. They compare a page with itself: their size depends on the machine.
+// Counts the CPU seconds of the page's main thread. They compare a page with itself: their size
+// depends on the machine.
 export async function cpuOf(visit) {
   const session = await visit.context.newCDPSession(visit.page);
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
@@ -13,7 +14,7 @@ export async function cpuOf(visit) {
   };
 }
 
-// From the next navigation on the page notes when it draws a frame.
+// From the next navigation on the page records when it draws a frame.
 export async function watchFrames(page) {
   await page.addInitScript(() => {
     let last = performance.now();
@@ -28,12 +29,13 @@ export async function watchFrames(page) {
   });
 }
 
-// The longest frame since the navigation, as a part of the time since then.
+// The longest frame since the navigation, as a share of the time since then.
 export async function frozenShare(page) {
   return page.evaluate(() => window.longestFrameMs / performance.now());
 }
 
-// Scrolls through nine tenths of a box in steps, and waits for each to be drawn. At its end a list asks for more.
+// Scrolls through nine tenths of a box in steps, and waits for each to be drawn. At its end a list
+// requests more.
 export async function scrollThrough(page, selector, steps) {
   await page.evaluate(async ({ selector, steps }) => {
     const box = document.querySelector(selector);

@@ -1,4 +1,4 @@
-// Declares what the provider of Daytona declares: reusable leases, live output, files of its own.
+// Declares what Daytona's provider declares: reusable leases, live output, its own file transfer.
 export default {
   id: "berth.compat-daytona",
   apiVersion: 1,

@@ -6,13 +6,13 @@ import { definePlugin, runWorker } from "@paperclipai/plugin-sdk";
 import { quoted, scriptOf } from "./shell.js";
 
 let context;
-const sessions = new Map(); // by sandbox: commands of a lease run in one session
+const sessions = new Map(); // by sandbox: a lease's commands run in one session
 
 const clientOf = ({ apiKey, apiUrl }) => new Daytona({ apiKey, apiUrl });
 const idOf = (params) => params.providerLeaseId ?? params.lease.providerLeaseId;
 const sandboxOf = (params) => clientOf(params.config).get(idOf(params));
 
-// A file in the workspace by which a stopped sandbox is known to be the one of this agent and workspace.
+// A file in the workspace that identifies a stopped sandbox as that of this agent and workspace.
 const sentinelPath = (cwd) => `${cwd}/.paperclip-runtime/reusable-sandbox-lease.json`;
 const tokenOf = (params) => createHash("sha256").update(JSON.stringify([
   params.companyId, params.environmentId, params.agentId, params.executionWorkspaceId, params.adapterType ?? null,
@@ -62,7 +62,7 @@ async function resume(params) {
   const wanted = params.leaseMetadata?.workspaceSentinel?.token;
   const read = await sandbox.process.executeCommand(`cat ${quoted(sentinelPath(remoteCwd))}`);
   const found = read.exitCode === 0 ? JSON.parse(read.result).token : null;
-  // It has been started, and its id is not answered: the host has to end it.
+  // It has been started, and its id is not returned: the host has to end it.
   if (!found || found !== wanted) {
     return { providerLeaseId: null, metadata: { workspaceSentinel: { token: found, result: "missing" } } };
   }
@@ -99,7 +99,7 @@ async function executeInSession(sandbox, script) {
     out[stream] += chunk;
     context.execution?.log(stream, chunk);
   };
-  // Without a deadline of its own.
+  // Has no deadline of its own.
   await sandbox.process.getSessionCommandLogs(session, cmdId, take("stdout"), take("stderr"));
   let exitCode;
   for (const pause of [0, 50, 100, 200, 400]) {
@@ -125,7 +125,7 @@ async function execute(params) {
   }
 }
 
-// Files go by the vendor's transfer, folders as an archive.
+// Files use the vendor's transfer, folders an archive.
 async function carry(params, one) {
   const sandbox = await sandboxOf(params);
   const operations = [];

@@ -1,4 +1,5 @@
-// Declares what the provider of E2B declares: no reusable leases, though its config has a field for them.
+// Declares what E2B's provider declares: no reusable leases, though its config has a field for
+// them.
 export default {
   id: "berth.compat-e2b",
   apiVersion: 1,

@@ -3,7 +3,7 @@ import { definePlugin, runWorker } from "@paperclipai/plugin-sdk";
 import { CommandExitError, Sandbox, SandboxNotFoundError, TimeoutError } from "e2b";
 import { quoted, scriptOf } from "./shell.js";
 
-// Each call connects anew, as it is done against the service: a worker keeps no sandbox in memory.
+// Each call connects anew, as with the real service: a worker keeps no sandbox in memory.
 const options = ({ apiKey, apiUrl, timeoutMs }) =>
   ({ apiKey, apiUrl, sandboxUrl: apiUrl, ...(timeoutMs ? { timeoutMs } : {}) });
 const connect = (params, id = params.providerLeaseId ?? params.lease.providerLeaseId) =>
