@@ -1,5 +1,6 @@
-"""Which fault points the source has (src/base/fault_point.hpp), and at which of them a test has killed a
-process. The process that dies adds the name of its point to BERTH_FAULT_LOG, whatever kind of test it is."""
+"""Which fault points the source has (src/base/fault_point.hpp), and at which of them a test has
+killed a process. A dying process appends its point's name to BERTH_FAULT_LOG, whatever kind of
+test it is."""
 
 import os
 import re
@@ -14,7 +15,7 @@ LITERAL = re.compile(r'"([a-z_]+\.[a-z_]+)"')
 
 
 def begin(log=LOG):
-    """Forgets what earlier tests have hit; all programs that this process starts know the file."""
+    """Discards the hits of earlier tests; all programs that this process starts get the file."""
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("")
     os.environ["BERTH_FAULT_LOG"] = str(log)
@@ -38,7 +39,7 @@ def in_sources(texts):
 
 
 def problems(texts, noted):
-    """What is wrong, one line each: points that no test hits, and hits of points that do not exist."""
+    """The problems, one per line: points that no test hits, and hits of points that do not exist."""
     names, found = in_sources(texts)
     hit = set(noted.split())
     found += [f"{name}: no test kills a process at this fault point" for name in sorted(names - hit)]
@@ -48,7 +49,7 @@ def problems(texts, noted):
 
 
 def judge(tally, log=LOG):
-    """Counts one check. It makes sense only after all stages."""
+    """Counts one check. It is meaningful only after all stages."""
     heading("fault points")
     noted = log.read_text() if log.exists() else ""
     result(tally, "fault-points: a test kills a process at each of them",

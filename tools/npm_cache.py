@@ -1,7 +1,8 @@
-"""Packages of npm for the tests: installed once, outside of build/, in the versions that a lock file pins.
+"""npm packages for the tests: installed once, outside build/, in the versions that a lock file
+pins.
 
-They lie in ${XDG_CACHE_HOME:-~/.cache}/berth, in a folder for each lock file. No script of a package is run.
-"""
+They are in ${XDG_CACHE_HOME:-~/.cache}/berth, in a folder for each lock file. Package scripts
+are not run."""
 
 import hashlib
 import os
@@ -20,7 +21,7 @@ def folder_for(name, pinned):
 
 
 def put(folder, fill):
-    """Fills a folder of its own, and renames it: what is there is whole."""
+    """Fills a separate folder, and renames it, so that an existing folder is complete."""
     if folder.is_dir():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -31,14 +32,15 @@ def put(folder, fill):
         try:
             draft.rename(folder)
         except OSError:
-            if not folder.is_dir():  # another one was faster
+            if not folder.is_dir():  # another process was faster
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
 def install(name, pinned, check=lambda folder: None):
-    """The folder with the node_modules that `pinned` describes. `check` ends the program if one is not whole."""
+    """The folder with the node_modules that `pinned` describes. `check` ends the program if one is
+    incomplete."""
     def fill(draft):
         for file in ("package.json", "package-lock.json"):
             shutil.copy(pinned / file, draft / file)

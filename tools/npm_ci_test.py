@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/npm-ci with an npm that fails as often as a test says: it tries again, stops, and names the cause."""
+"""tools/npm-ci with an npm that fails as often as a test requires: it retries, stops, and names the
+cause."""
 
 import os
 import subprocess
@@ -8,7 +9,7 @@ import unittest
 from pathlib import Path
 
 NPM_CI = Path(__file__).resolve().parent / "npm-ci"
-# Each call is a line in "calls"; the first $FAILURES calls fail as $FAILURE says.
+# Each call is a line in "calls"; the first $FAILURES calls fail as $FAILURE describes.
 NPM = """#!/bin/sh
 [ "$1" = ci ] || { echo http://registry.test/; exit; }
 echo "$@" >>"$CALLS"

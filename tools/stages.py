@@ -1,4 +1,4 @@
-"""Runs commands one after the other, shows how they get on, and counts what passed and failed."""
+"""Runs commands one after the other, shows their progress, and counts what passed and failed."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ class Tally:
     def __init__(self):
         self.passed = self.failed = 0
         self.skipped = []   # verdicts of tests that skipped
-        self.unsteady = []  # names of tests that failed, and passed when they ran alone
+        self.unsteady = []  # tests that failed, and passed when they ran alone
         self.timed = []     # verdicts of all tests, for the slowest of them
 
     def line(self):
@@ -61,7 +61,7 @@ def result(tally, name, problem=None, seconds=None):
 
 def run(name, command, env=None, timeout_s=None):
     """Runs a command with its output in build/logs/NAME.log, and prints its latest line now and
-    then, so that a long build is seen to move. Returns (exit status, output, seconds)."""
+    then to show progress. Returns (exit status, output, seconds)."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log_path = LOGS / f"{name}.log"
     started = shown = time.monotonic()
@@ -107,7 +107,7 @@ def counted(tally, name, command, env=None, timeout_s=None):
 
 
 def build(tally, preset, targets=()):
-    """Configures and builds a preset. Only a failure counts: a build is no test."""
+    """Configures and builds a preset. Only a failure counts: a build is not a test."""
     heading(f"build {preset}")
     started = time.monotonic()
     wanted = [word for target in targets for word in ("--target", target)]
@@ -121,14 +121,14 @@ def build(tally, preset, targets=()):
 
 
 class BuildAhead:
-    """A preset that is built while tests wait for something, and at the lowest priority. What goes wrong
-    is told by the build that follows, which finds the rest done."""
+    """Builds a preset while tests wait, at the lowest priority. The build that follows reports
+    errors, and finds the rest done."""
 
     def __init__(self, preset):
         import shlex
         LOGS.mkdir(parents=True, exist_ok=True)
         words = shlex.quote(preset)
-        # Where sessions share the processors as groups, it is the group that has to stand back.
+        # If sessions share the processors as groups, the group needs the low priority.
         steps = ("[ ! -w /proc/self/autogroup ] || echo 19 >/proc/self/autogroup; "
                  f"cmake --preset {words} && cmake --build --preset {words}")
         with (LOGS / f"ahead-{preset}.log").open("w") as log:
@@ -137,8 +137,8 @@ class BuildAhead:
                                             start_new_session=True)
 
     def stop(self):
-        """Whatever is half done is begun again by the next build. The compilers are in groups of their own, and
-        it is ninja that ends them when it is interrupted."""
+        """The next build restarts what is incomplete. The compilers have their own groups, and
+        ninja ends them when it is interrupted."""
         import signal
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGINT)

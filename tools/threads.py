@@ -1,6 +1,6 @@
-"""Races, with ThreadSanitizer, where several threads share something: what `base` gives to other threads, the store with
-its writers and readers, and the SDK with a thread per call. The rest of the server lives on one loop; the whole of it
-is built by `cmake --build --preset tsan`."""
+"""Races, with ThreadSanitizer, in code that several threads share: what `base` gives to other
+threads, the store with its writers and readers, and the SDK with a thread per call. The rest of
+the server runs on one loop; `cmake --build --preset tsan` builds all of it."""
 
 import threading
 from pathlib import Path

@@ -14,7 +14,7 @@ from unnamed import unnamed
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Who may include whom: ARCHITECTURE.md, "Folders". A folder always sees itself.
+# Which folder may include which: ARCHITECTURE.md, "Folders". A folder may always include itself.
 DOMAIN = ("base", "core")
 LAYERS = {
     "src/base": (),
@@ -39,8 +39,8 @@ LAYERS = {
     "plugins": ("base", "keeper", "sdk"),
 }
 
-# What is not written here, where it is allowed all the same, and what to write instead. A line that
-# must do it says so: `// allowed: reason`.
+# What is banned, where it is allowed nevertheless, and what to write instead. A line that must use
+# it states why: `// allowed: reason`.
 Ban = namedtuple("Ban", "pattern allowed instead")
 NOWHERE = r"$^"
 TESTS = r"_test\.[ch]pp$|^tests/|^bench/"
@@ -77,7 +77,7 @@ Source = namedtuple("Source", "path name text lines code")
 
 
 def masked(text):
-    """The text with comments, strings and characters blanked, so that rules see code only."""
+    """The text with comments, strings and characters blanked, so that rules see only code."""
     token = re.compile(
         r'//[^\n]*|/\*.*?\*/|R"([^\s()\\]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"'
         r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'", re.S)
@@ -168,7 +168,8 @@ def shape(root, code):
                    f"{FILE_LINES_MAX}")
         blank = source.code.splitlines()
         for number, line in enumerate(source.lines, 1):
-            # What masking shortened ends in prose or a string that the formatter cannot break.
+            # A line that masking shortened ends in prose or a string that the formatter cannot
+            # break.
             prose = len(blank[number - 1].rstrip()) <= LINE_MAX
             if len(line) > (LINE_MAX_PROSE if prose else LINE_MAX):
                 yield f"{source.name}:{number}: {len(line)} columns; the limit is {LINE_MAX}"

@@ -1,4 +1,4 @@
-"""What the tests came to: one verdict per test, read from what each kind of runner leaves behind."""
+"""The test results: one verdict per test, read from each runner's output."""
 
 import fnmatch
 import re
@@ -19,8 +19,9 @@ class Verdict:
 
 
 def in_lines(output):
-    """Verdicts of a runner that prints `ok|FAIL|skip NAME  SECONDS s[: REASON]`. A name may hold single
-    spaces. A test whose subtests fail prints several lines, and counts once, with the worst of them."""
+    """Verdicts of a runner that prints `ok|FAIL|skip NAME  SECONDS s[: REASON]`. A name may contain
+    single spaces. A test whose subtests fail prints several lines, and counts once, with the
+    worst of them."""
     found = {}
     for kind, name, seconds, said in LINE.findall(output):
         if name not in found or kind == "FAIL":
@@ -29,8 +30,8 @@ def in_lines(output):
 
 
 def in_ctest(report, groups):
-    """Verdicts of a CTest run. `groups` is the folder with the reports of entries that hold many tests:
-    those are counted one by one."""
+    """Verdicts of a CTest run. `groups` is the folder with the reports of entries that contain many
+    tests: those are counted one by one."""
     verdicts = []
     for case in xml.parse(report).getroot().iter("testcase"):
         own_report = groups / f"{case.get('name')}.xml"
@@ -48,7 +49,7 @@ def in_case(case):
         return Verdict(name, "ok", seconds)
     if case.get("status") == "disabled":
         return Verdict(name, "skip", seconds, "disabled")
-    # CTest reports a test that it could not start as skipped too, with another message.
+    # CTest also reports a test that it could not start as skipped, with another message.
     skipped = case.find("skipped")
     if skipped is not None and SKIPPED_ITSELF in (skipped.get("message") or ""):
         return Verdict(name, "skip", seconds, reason_in(said))
@@ -56,7 +57,7 @@ def in_case(case):
 
 
 def in_group(case, own_report):
-    """A program that died leaves tests without a verdict, or a report that cannot be read."""
+    """A program that died leaves tests without a verdict, or an unreadable report."""
     try:
         tests = list(xml.parse(own_report).getroot().iter("testcase"))
     except xml.ParseError:
@@ -115,7 +116,7 @@ class AllowedSkips:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
 
     def unused(self, names):
-        """Patterns that match no test at all. A test that ran is no reason to remove its pattern:
-        another machine may lack what this one has."""
+        """Patterns that match no test at all. A test that ran is not a reason to remove its
+        pattern: another machine may lack what this one has."""
         return [pattern for pattern in self.patterns
                 if not any(fnmatch.fnmatchcase(name, pattern) for name in names)]

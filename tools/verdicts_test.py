@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The runner notices what must not pass: tests that vanish, groups that hide failures, unlisted skips."""
+"""The runner notices what must not pass: tests that vanish, groups that hide failures, unlisted
+skips."""
 
 import tempfile
 import unittest
