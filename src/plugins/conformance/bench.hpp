@@ -63,7 +63,7 @@ class Bench {
   bj::object params(const bj::object& more = {}) const;
   Result<bj::value> ask(const std::string& method, const bj::object& more, Limit limit = patient);
   Result<bj::object> acquire(const std::string& run_id);
-  // For a lease whose response was never seen: the same run requests it again.
+  // For a lease whose response was lost, pass the one that the same run acquired again.
   Result<> destroy(const bj::object& lease);
   // Fails when a part of the lease still exists.
   Result<> destroy_and_look(const bj::object& lease);
