@@ -307,8 +307,7 @@ struct Here {
   std::string path;
 };
 
-// Reports a failure below it with a path relative to it, and as something that the place does not
-// accept.
+// Adds the folder to the message, whose path is relative to it, and a remedy for this machine.
 std::unexpected<Error> refused_here(Error why, const Here& here) {
   why.message = "on this machine, in " + in_quotes(here.path) + ": " + why.message;
   if (why.code == Errc::store_full) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t log_page_bytes = std::size_t{4} << 20;
 constexpr int log_pages_max = 16;
 
-// Missing output is reported together with its exit code, even with --quiet.
+// With --quiet, missing output is reported only if it sets the exit code.
 void tell_losses(Context& context, const bj::value& run) {
   const auto remark = remark_of_run(run);
   if (!remark || (context.flags().quiet && exit_code_of_run(run) != exit_not_run)) return;

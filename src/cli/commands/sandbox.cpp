@@ -244,7 +244,7 @@ Result<> run_one(Context& context, const SandboxOptions& options, const SandboxC
     context.end_with(code.error().code == Errc::timed_out ? exit_timed_out
                                                           : exit_code_of_cause(code.error().code));
     Error error = for_one_command(code.error());
-    // A failure without its own remedy is usually a place that cannot mount its folder.
+    // A failure without its own remedy is usually a --bind whose target cannot be mounted.
     if (error.code == Errc::sandbox_setup_failed && error.remedy.empty() &&
         !options.binds.empty()) {
       error.remedy =

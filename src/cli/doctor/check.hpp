@@ -64,7 +64,7 @@ std::vector<Finding> judge_plugins(const bj::value& list);
 // server.cpp: the server's own files and address.
 Finding check_configuration(const Machine& machine);
 Finding check_home(const Machine& machine);
-// The free disk space of a home folder, which is described by its name and known facts.
+// The free disk space of a home folder; `home` is its name, with other known facts.
 Finding judge_home(const std::string& home, const DiskRoom& room);
 // Whether old runs and logs are ever removed: home folders of older versions keep them until this
 // is set.

@@ -45,8 +45,7 @@ std::string parameter_in(std::string_view url, std::string_view name) {
   return {};
 }
 
-// Entries of the home folder that must be closed although other users may pass through it to their
-// plugins.
+// Entries of the home folder that plugin users may reach; all others must be closed to them.
 bool is_for_plugins(std::string_view name) {
   return name == "plugins" || name == "plugin-exchange" || name == "plugin-files";
 }
