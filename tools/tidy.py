@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The house rules that a compiler does not know. Prints FILE:LINE: problem, one a line.
+"""The house rules that a compiler does not know. Prints FILE:LINE: problem, one per line.
 
 Each rule is a function over the tree that yields problems. The layer table and the list of banned
 things are data, at the top, because those are what changes.
