@@ -132,7 +132,7 @@ Result<> make_directories(const std::string& path, mode_t mode) {
   }
   struct stat found{};
   if (::stat(path.c_str(), &found) != 0) return io_failure("stat", path, errno);
-  if (!S_ISDIR(found.st_mode)) return fail(Errc::io_failed, path + ": is no directory");
+  if (!S_ISDIR(found.st_mode)) return fail(Errc::io_failed, path + ": is not a directory");
   return {};
 }
 

@@ -203,7 +203,7 @@ TEST_F(FilesTest, MakesEveryMissingFolderOfAPath) {
 
 TEST_F(FilesTest, MakesNoFolderBelowAFile) {
   ASSERT_TRUE(create_file(at("f"), "", 0600));
-  EXPECT_THAT(make_directories(at("f"), 0700).error().message, HasSubstr("is no directory"));
+  EXPECT_THAT(make_directories(at("f"), 0700).error().message, HasSubstr("is not a directory"));
   EXPECT_THAT(make_directories(at("f/g"), 0700).error().message, HasSubstr("Not a directory"));
   EXPECT_FALSE(make_directories("", 0700));
 }

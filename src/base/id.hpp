@@ -20,7 +20,7 @@ class Id {
  public:
   static Result<Id> parse(std::string_view text) {
     if (is_uuid(text)) return Id{std::string{text}};
-    return fail(Errc::validation_failed, in_quotes(text) + " is no " + Tag::noun + " id",
+    return fail(Errc::validation_failed, in_quotes(text) + " is not a valid " + Tag::noun + " id",
                 "an id is a UUID, as the list of the objects shows it");
   }
   static Id make(Random& random, Time now) { return Id{make_uuid(random, now)}; }

@@ -62,11 +62,11 @@ TEST(Id, SaysWhatItIsNotAnIdOf) {
   const Result<PortId> id = PortId::parse("harbour");
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code, Errc::validation_failed);
-  EXPECT_EQ(id.error().message, "'harbour' is no port id");
+  EXPECT_EQ(id.error().message, "'harbour' is not a valid port id");
 }
 
 TEST(Id, QuotesForeignBytesAsText) {
-  EXPECT_EQ(ShipId::parse("\xff\xc3").error().message, "'?\?' is no ship id");
+  EXPECT_EQ(ShipId::parse("\xff\xc3").error().message, "'?\?' is not a valid ship id");
   EXPECT_LT(ShipId::parse(std::string(1'000'000, 'x')).error().message.size(), 200U);
 }
 

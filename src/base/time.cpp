@@ -15,7 +15,7 @@ constexpr std::int64_t first_ms = -62'167'219'200'000;  // 0000-01-01T00:00:00.0
 constexpr std::int64_t last_ms = 253'402'300'799'999;   // 9999-12-31T23:59:59.999Z
 
 std::unexpected<Error> no_time(std::string_view text) {
-  return fail(Errc::validation_failed, in_quotes(text) + " is no time",
+  return fail(Errc::validation_failed, in_quotes(text) + " is not a time",
               "write it as 2026-11-15T02:36:53.464Z");
 }
 

@@ -100,7 +100,7 @@ TEST(Time, RefusesTextThatIsNoTime) {
     const Result<Time> parsed = parse_iso8601(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code, Errc::validation_failed);
-    EXPECT_EQ(parsed.error().message, "'" + std::string{text} + "' is no time");
+    EXPECT_EQ(parsed.error().message, "'" + std::string{text} + "' is not a time");
   }
 }
 

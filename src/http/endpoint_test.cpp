@@ -218,7 +218,7 @@ TEST_F(EndpointTest, EveryWrongPartIsNamed) {
   const Answer answer = ask(json_request(thing + "?limit=3x", body));
   EXPECT_EQ(answer.status, 400);
   EXPECT_EQ(json(answer).at("code"), "validation_failed");
-  EXPECT_EQ(json(answer).at("error"), "query parameter 'limit': is no integer");
+  EXPECT_EQ(json(answer).at("error"), "query parameter 'limit': is not an integer");
 }
 
 TEST_F(EndpointTest, ABodyMustBeJsonAndSaySo) {

@@ -129,7 +129,7 @@ TEST_F(Sdk, EveryWrongFieldOfAConfigIsNamed) {
   EXPECT_EQ(answer.at("ok"), false);
   EXPECT_EQ(text_of(answer.at("errors")),
             R"(["/apiKey is required","/timeoutMs must be at most 5000",)"
-            R"("/size is 'huge', expected one of small, large","/tags/0 is no string"])");
+            R"("/size is 'huge', expected one of small, large","/tags/0 is not a string"])");
 }
 
 TEST_F(Sdk, TheProvidersOwnVerdictIsAdded) {
@@ -144,7 +144,7 @@ TEST_F(Sdk, AConfigOrARequestThatDoesNotFitNeverReachesTheHook) {
   EXPECT_EQ(refused("environmentExecute", nullptr)["code"], -32602);
   bj::object wrong = params("x");
   wrong["args"] = "no list";
-  EXPECT_EQ(refused("environmentExecute", wrong)["message"], "/args is no array");
+  EXPECT_EQ(refused("environmentExecute", wrong)["message"], "/args is not an array");
 }
 
 TEST_F(Sdk, AnErrorAndAnExceptionOfAHookAreAnswers) {

@@ -110,7 +110,7 @@ Result<bj::value> parse_json(std::string_view text, RepeatedKeys repeated) {
                 "send fewer keys, or a list");
   }
   return fail(Errc::bad_request,
-              "the body is no JSON: " + parsed.error.message() + " near byte " +
+              "the body is not JSON: " + parsed.error.message() + " near byte " +
                   std::to_string(parsed.read),
               "send one JSON value, encoded as UTF-8");
 }
@@ -197,21 +197,21 @@ std::string finished(std::string text) {
 
 std::optional<bool> decode_bool(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
   if (in.is_bool()) return in.get_bool();
-  issues.add(at, "is no boolean");
+  issues.add(at, "is not a boolean");
   return std::nullopt;
 }
 
 std::optional<double> decode_double(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
   // 1e999 is a number in JSON but does not fit a double.
   if (in.is_number() && std::isfinite(in.to_number<double>())) return in.to_number<double>();
-  issues.add(at, "is no number");
+  issues.add(at, "is not a number");
   return std::nullopt;
 }
 
 std::optional<std::string_view> decode_string(const bj::value& in, const JsonAt& at,
                                               JsonIssues& issues) {
   if (in.is_string()) return std::string_view{in.get_string().data(), in.get_string().size()};
-  issues.add(at, "is no string");
+  issues.add(at, "is not a string");
   return std::nullopt;
 }
 
@@ -230,23 +230,23 @@ std::optional<std::int64_t> decode_integer(const bj::value& in, std::int64_t low
         static_cast<std::int64_t>(in.get_double());  // 1e3 and 1000.0 are the integer 1000 in JSON
   }
   if (!in.is_number()) {
-    issues.add(at, "is no integer");
+    issues.add(at, "is not an integer");
     return std::nullopt;
   }
   if (number && *number >= low && *number <= high) return number;
-  issues.add(at, "is no integer from " + std::to_string(low) + " to " + std::to_string(high));
+  issues.add(at, "is not an integer from " + std::to_string(low) + " to " + std::to_string(high));
   return std::nullopt;
 }
 
 const bj::object* decode_object(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
   if (in.is_object()) return &in.get_object();
-  issues.add(at, "is no object");
+  issues.add(at, "is not an object");
   return nullptr;
 }
 
 const bj::array* decode_array(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
   if (in.is_array()) return &in.get_array();
-  issues.add(at, "is no array");
+  issues.add(at, "is not an array");
   return nullptr;
 }
 

@@ -192,7 +192,7 @@ TEST(JsonPatch, TellsAbsentFromNullFromGiven) {
   EXPECT_EQ(full->name.value, "Fram");
   EXPECT_THAT(*full->decks.value, ElementsAre(1));
   EXPECT_THAT(issues_of<Refit>(R"({"decks": ["x"]})"),
-              ElementsAre(Issue{"/decks/0", "is no integer"}));
+              ElementsAre(Issue{"/decks/0", "is not an integer"}));
 }
 
 TEST(JsonPatch, KeepsReplacesOrClears) {
@@ -235,24 +235,26 @@ TEST(JsonDecode, ListsEveryWrongFieldByItsPointer) {
   })");
   EXPECT_THAT(
       issues,
-      ElementsAre(Issue{"/extra", "is not a known field"}, Issue{"/id", "'none' is no ship id"},
-                  Issue{"/name", "is no string"}, Issue{"/afloat", "is no boolean"},
-                  Issue{"/draftM", "is no integer from -128 to 127"},
-                  Issue{"/portNumber", "is no integer from 0 to 65535"},
-                  Issue{"/weightKgMax", "is required"}, Issue{"/speed", "is no number"},
-                  Issue{"/sail", "is 'jib', expected one of square, lateen, operator"},
-                  Issue{"/launchedAt", "'then' is no time"}, Issue{"/nickName", "is no string"},
-                  Issue{"/masts/1/heightM", "is no number"},
-                  Issue{"/masts/1/sail", "is 'y', expected one of square, lateen, operator"},
-                  Issue{"/masts/2", "is no object"}, Issue{"/holds/fore/1", "is no integer"},
-                  Issue{"/holds/a~1b~0c", "is no array"}, Issue{"/notes", "is no object"},
-                  Issue{"/log", "is no array"}));
+      ElementsAre(
+          Issue{"/extra", "is not a known field"}, Issue{"/id", "'none' is not a valid ship id"},
+          Issue{"/name", "is not a string"}, Issue{"/afloat", "is not a boolean"},
+          Issue{"/draftM", "is not an integer from -128 to 127"},
+          Issue{"/portNumber", "is not an integer from 0 to 65535"},
+          Issue{"/weightKgMax", "is required"}, Issue{"/speed", "is not a number"},
+          Issue{"/sail", "is 'jib', expected one of square, lateen, operator"},
+          Issue{"/launchedAt", "'then' is not a time"}, Issue{"/nickName", "is not a string"},
+          Issue{"/masts/1/heightM", "is not a number"},
+          Issue{"/masts/1/sail", "is 'y', expected one of square, lateen, operator"},
+          Issue{"/masts/2", "is not an object"}, Issue{"/holds/fore/1", "is not an integer"},
+          Issue{"/holds/a~1b~0c", "is not an array"}, Issue{"/notes", "is not an object"},
+          Issue{"/log", "is not an array"}));
 }
 
 TEST(JsonDecode, NamesTheFirstWrongFieldAndCountsTheOthers) {
-  EXPECT_EQ(decode_text<Vessel>(R"({"id": 1})").error().message, "/id is no string (and 1 more)");
-  EXPECT_EQ(decode_text<Crate>("[]").error().message, "the body is no object");
-  EXPECT_EQ(decode_text<Crate>("null").error().message, "the body is no object");
+  EXPECT_EQ(decode_text<Vessel>(R"({"id": 1})").error().message,
+            "/id is not a string (and 1 more)");
+  EXPECT_EQ(decode_text<Crate>("[]").error().message, "the body is not an object");
+  EXPECT_EQ(decode_text<Crate>("null").error().message, "the body is not an object");
 }
 
 TEST(JsonDecode, StopsCountingIssuesAtItsLimit) {
@@ -289,15 +291,15 @@ TEST(JsonPointer, ClipsLongKeysBetweenCharacters) {
 TEST(JsonIssues, StandBelowThePrefixOfTheirDocument) {
   JsonIssues issues{UnknownKeys::refuse, "/adapterConfig/env"};
   const JsonAt root;
-  issues.add(JsonAt{root, "PATH"}, "is no string");
-  EXPECT_THAT(issues.list(), ElementsAre(Issue{"/adapterConfig/env/PATH", "is no string"}));
+  issues.add(JsonAt{root, "PATH"}, "is not a string");
+  EXPECT_THAT(issues.list(), ElementsAre(Issue{"/adapterConfig/env/PATH", "is not a string"}));
 }
 
 TEST(JsonIssues, ASentenceStandsAsItIs) {
   JsonIssues issues;
   const JsonAt root;
   issues.add(JsonAt{root, "host"}, "SSH environments require a host.");
-  issues.add(JsonAt{root, "port"}, "is no integer");
+  issues.add(JsonAt{root, "port"}, "is not an integer");
   const Error error = std::move(issues).to_error(Errc::unprocessable);
   EXPECT_EQ(error.code, Errc::unprocessable);
   EXPECT_EQ(error.message, "SSH environments require a host.");
@@ -330,7 +332,7 @@ TEST(JsonIntegers, AreAcceptedUpToTheirLimitsAndNotBeyond) {
       const auto issues = issues_of<Numbers>(with(c.field, number));
       ASSERT_EQ(issues.size(), 1U) << c.field << " " << number;
       EXPECT_EQ(issues[0].path, "/" + std::string{c.field});
-      EXPECT_THAT(issues[0].message, HasSubstr("is no integer from "));
+      EXPECT_THAT(issues[0].message, HasSubstr("is not an integer from "));
     }
   }
 }
@@ -342,7 +344,7 @@ TEST(JsonIntegers, MayBeWrittenWithExponentOrFractionThatIsZero) {
   EXPECT_EQ(i32("1e3")->i32, 1000);
   EXPECT_EQ(i32("1000.0")->i32, 1000);
   EXPECT_EQ(i32("-0.0")->i32, 0);
-  EXPECT_EQ(i32("15e-1").error().message, "/i32 is no integer from -2147483648 to 2147483647");
+  EXPECT_EQ(i32("15e-1").error().message, "/i32 is not an integer from -2147483648 to 2147483647");
   EXPECT_FALSE(i32("1e10"));
   EXPECT_FALSE(i32("1e300"));
   EXPECT_FALSE(i32("\"7\""));
@@ -364,7 +366,7 @@ TEST(JsonParse, RefusesWhatIsNoJson) {
     const Result<bj::value> value = parse_json(text);
     ASSERT_FALSE(value) << text;
     EXPECT_EQ(value.error().code, Errc::bad_request);
-    EXPECT_THAT(value.error().message, HasSubstr("the body is no JSON: "));
+    EXPECT_THAT(value.error().message, HasSubstr("the body is not JSON: "));
   }
 }
 

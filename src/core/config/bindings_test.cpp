@@ -135,7 +135,7 @@ TEST(SecretRef, NeedsAnIdAndNoFieldThatIsUnknown) {
   EXPECT_EQ(issue_of(R"({"A": {"type": "secret_ref"}})"),
             (Issue{"/envVars/A/secretId", "is required"}));
   EXPECT_EQ(issue_of(R"({"A": {"type": "secret_ref", "secretId": "x"}})"),
-            (Issue{"/envVars/A/secretId", "'x' is no secret id"}));
+            (Issue{"/envVars/A/secretId", "'x' is not a valid secret id"}));
   EXPECT_EQ(issue_of("{\"A\": " + ref_with(R"(, "vresion": 1)") + "}"),
             (Issue{"/envVars/A/vresion", "is not a known field"}));
 }
