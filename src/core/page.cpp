@@ -18,9 +18,9 @@ Result<PageKey> parse_cursor(std::string_view cursor) {
   if (dot == std::string_view::npos || error != std::errc{} || stop != end ||
       !is_uuid(cursor.substr(dot + 1))) {
     return std::unexpected(Error{Errc::validation_failed,
-                                 "query parameter 'after' is no page cursor",
+                                 "query parameter 'after' is not a page cursor",
                                  "take it from the Link header of the page before",
-                                 {{"/after", "is no page cursor"}}});
+                                 {{"/after", "is not a page cursor"}}});
   }
   key.id = cursor.substr(dot + 1);
   return key;

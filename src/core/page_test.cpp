@@ -45,7 +45,7 @@ TEST(Cursor, RefusesWhatIsNone) {
     const Result<PageKey> key = parse_cursor(cursor);
     ASSERT_FALSE(key) << cursor;
     EXPECT_EQ(key.error().code, Errc::validation_failed);
-    EXPECT_EQ(key.error().issues, (std::vector<Issue>{{"/after", "is no page cursor"}}));
+    EXPECT_EQ(key.error().issues, (std::vector<Issue>{{"/after", "is not a page cursor"}}));
   }
 }
 
@@ -66,7 +66,7 @@ TEST(Page, StartsAfterItsCursor) {
   const PageKey key{.at = Time{7}, .id = some_id};
   EXPECT_EQ(parse_page({}, {})->after, std::nullopt);
   EXPECT_EQ(parse_page({}, to_cursor(key))->after, key);
-  EXPECT_EQ(parse_page({}, "x").error().message, "query parameter 'after' is no page cursor");
+  EXPECT_EQ(parse_page({}, "x").error().message, "query parameter 'after' is not a page cursor");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ constexpr AdapterField claude_fields[] = {
      "bypass acceptEdits auto dontAsk plan default"},
     {"effort", text, "Effort", "low, medium, high, xhigh or max"},
     {"maxTurnsPerRun", number, "Turn limit",
-     "The run fails when it needs more turns; 0 is no limit", "0"},
+     "The run fails when it needs more turns; 0 means no limit", "0"},
     {"dangerouslySkipPermissions",
      flag,
      "Skip permissions (older setting)",
@@ -96,7 +96,7 @@ constexpr AdapterField common_fields[] = {
      {},
      true},
     {"cwd", text, "Working folder", "In the place of the run. Absent: its workspace"},
-    {"timeoutSec", number, "Time limit (seconds)", "0 is no limit", "0"},
+    {"timeoutSec", number, "Time limit (seconds)", "0 means no limit", "0"},
     {"graceSec", number, "Grace time (seconds)", "From SIGTERM to SIGKILL", "15", {}, true},
     {"env", object, "Variables", "Names to texts or secret references"},
 };

@@ -45,7 +45,7 @@ bj::object to_json(const SecretRef& ref) {
 std::optional<SecretRef> parse_secret_ref(const bj::value& in, const JsonAt& at,
                                           JsonIssues& issues) {
   if (!says_type(in, "secret_ref")) {
-    issues.add(at, R"(is no secret reference ({"type": "secret_ref", "secretId": ID}))");
+    issues.add(at, R"(is not a secret reference ({"type": "secret_ref", "secretId": ID}))");
     return std::nullopt;
   }
   const bj::object& object = in.get_object();

@@ -54,7 +54,7 @@ class Reading {
   Result<bj::object> read() {
     BERTH_TRY(bj::value whole, copy(root_, As::schema, at_, 0));
     if (whole.is_object()) return std::move(whole.get_object());
-    return schema_refused(at_, "is no object");
+    return schema_refused(at_, "is not an object");
   }
 
  private:
@@ -117,7 +117,7 @@ class Reading {
 
   Result<bj::value> follow(const bj::value& ref, const std::string& at, std::size_t depth) {
     const std::string place = below(at, "$ref");
-    if (!ref.is_string()) return schema_refused(place, "is no string");
+    if (!ref.is_string()) return schema_refused(place, "is not a string");
     const std::string target{ref.get_string()};
     if (!target.starts_with("#/")) {
       return schema_refused(place,

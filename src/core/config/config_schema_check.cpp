@@ -159,7 +159,7 @@ Result<> parse(const bj::object& schema, std::string_view at) {
   }
   const std::string place{at};
   return std::unexpected(Error{Errc::plugin_manifest_invalid,
-                               place + ": is no JSON Schema: " + why,
+                               place + ": is not a JSON Schema: " + why,
                                "ask the author of the plugin to mend its config schema",
                                {{place, why}}});
 }

@@ -39,7 +39,7 @@ class Reader {
     const bj::value* value = given(key);
     if (value == nullptr) return std::nullopt;
     if (!value->is_string()) {
-      wrong(key, "is no string");
+      wrong(key, "is not a string");
       return std::nullopt;
     }
     std::string found = trimmed_text(value->get_string());
@@ -49,7 +49,7 @@ class Reader {
   std::string required(std::string_view key, std::string sentence) {
     const bj::value* value = given(key);
     if (value != nullptr && !value->is_string()) {
-      wrong(key, "is no string");
+      wrong(key, "is not a string");
       return {};
     }
     std::string found = value != nullptr ? trimmed_text(value->get_string()) : std::string{};
@@ -69,7 +69,7 @@ class Reader {
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
     if (error == std::errc{} && stop == end && number >= low && number <= high) return number;
-    wrong(key, "is no integer from " + std::to_string(low) + " to " + std::to_string(high));
+    wrong(key, "is not an integer from " + std::to_string(low) + " to " + std::to_string(high));
     return std::nullopt;
   }
 
@@ -77,7 +77,7 @@ class Reader {
     const bj::value* value = given(key);
     if (value == nullptr) return std::nullopt;
     if (value->is_bool()) return value->get_bool();
-    wrong(key, "is no boolean");
+    wrong(key, "is not a boolean");
     return std::nullopt;
   }
 
@@ -179,7 +179,7 @@ Result<ConfigForStore> normalize_plugin(const bj::object& in) {
   }
   const bj::value* driver_config = read.given("driverConfig");
   if (driver_config != nullptr && !driver_config->is_object())
-    read.wrong("driverConfig", "is no object");
+    read.wrong("driverConfig", "is not an object");
   BERTH_DO(std::move(read).finish());
   ConfigForStore out;
   out.config = {

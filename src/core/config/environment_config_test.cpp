@@ -107,7 +107,7 @@ TEST(SshConfig, SaysWhatItRequiresAndListsAll) {
     EXPECT_THAT(ssh_issues("host", blank),
                 ElementsAre(Issue{"/config/host", "SSH environments require a host."}));
   }
-  EXPECT_THAT(ssh_issues("host", 5), ElementsAre(Issue{"/config/host", "is no string"}));
+  EXPECT_THAT(ssh_issues("host", 5), ElementsAre(Issue{"/config/host", "is not a string"}));
 }
 
 TEST(SshConfig, NeedsAnAbsoluteWorkspacePath) {
@@ -163,18 +163,18 @@ TEST(SshConfig, TakesAPortAsNumberOrText) {
     EXPECT_EQ(port(wrong), -1) << wrong;
   }
   EXPECT_THAT(ssh_issues("port", "x"),
-              ElementsAre(Issue{"/config/port", "is no integer from 1 to 65535"}));
+              ElementsAre(Issue{"/config/port", "is not an integer from 1 to 65535"}));
 }
 
 TEST(SshConfig, RefusesOtherKeysAndKinds) {
   EXPECT_THAT(ssh_issues("hots", "h"), ElementsAre(Issue{"/config/hots", "is not a known field"}));
   EXPECT_THAT(ssh_issues("strictHostKeyChecking", "yes"),
-              ElementsAre(Issue{"/config/strictHostKeyChecking", "is no boolean"}));
+              ElementsAre(Issue{"/config/strictHostKeyChecking", "is not a boolean"}));
   EXPECT_THAT(ssh_issues("privateKey", 1),
-              ElementsAre(Issue{"/config/privateKey", "is no string"}));
+              ElementsAre(Issue{"/config/privateKey", "is not a string"}));
   EXPECT_THAT(ssh_issues("privateKeySecretRef", secret_id_text),
               ElementsAre(Issue{"/config/privateKeySecretRef",
-                                "is no secret reference ({\"type\": \"secret_ref\", "
+                                "is not a secret reference ({\"type\": \"secret_ref\", "
                                 "\"secretId\": ID})"}));
 }
 
@@ -218,8 +218,8 @@ TEST(FakeConfig, RefusesOtherKeysAndABlankImage) {
   };
   EXPECT_EQ(message(R"({"image": " "})"), "Fake sandbox environments require an image.");
   EXPECT_EQ(message(R"({"imgae": "x"})"), "/config/imgae is not a known field");
-  EXPECT_EQ(message(R"({"reuseLease": 1})"), "/config/reuseLease is no boolean");
-  EXPECT_EQ(message(R"({"provider": 5})"), "/config/provider is no string");
+  EXPECT_EQ(message(R"({"reuseLease": 1})"), "/config/reuseLease is not a boolean");
+  EXPECT_EQ(message(R"({"provider": 5})"), "/config/provider is not a string");
 }
 
 TEST(FakeConfig, CannotBeSaved) {
@@ -265,10 +265,10 @@ TEST(ProviderConfig, ChecksTheFieldsWeKnowAndNamesEach) {
               ElementsAre(Issue{"/config/provider",
                                 "must start with a lower-case letter or digit and hold only "
                                 "those, '.', '-' and '_'"},
-                          Issue{"/config/timeoutMs", "is no integer from 1 to 86400000"},
-                          Issue{"/config/reuseLease", "is no boolean"},
-                          Issue{"/config/streamRunLogs", "is no boolean"},
-                          Issue{"/config/archiveOnRelease", "is no boolean"}));
+                          Issue{"/config/timeoutMs", "is not an integer from 1 to 86400000"},
+                          Issue{"/config/reuseLease", "is not a boolean"},
+                          Issue{"/config/streamRunLogs", "is not a boolean"},
+                          Issue{"/config/archiveOnRelease", "is not a boolean"}));
   EXPECT_EQ(normalize_config(DriverKind::sandbox, json(R"({"provider": "E2B"})")).error().message,
             "/config/provider must start with a lower-case letter or digit and hold only those, "
             "'.', '-' and '_'");
@@ -304,7 +304,7 @@ TEST(PluginConfig, NamesEveryWrongField) {
                           Issue{"/config/driverKey",
                                 "must start with a lower-case letter or digit and hold only "
                                 "those, '.', '-' and '_'"},
-                          Issue{"/config/driverConfig", "is no object"}));
+                          Issue{"/config/driverConfig", "is not an object"}));
 }
 
 TEST(ConfigAfterPatch, MergesKeyByKeyForTheSameDriver) {

@@ -38,9 +38,9 @@ Result<> settle_secret(bj::object& config, const ConfigPath& path, std::string_v
   const std::optional<SecretRef> ref = reference_of(value);
   if (!ref) {
     return std::unexpected(Error{Errc::unprocessable,
-                                 place + ": is no reference to a secret",
+                                 place + ": is not a secret reference",
                                  "",
-                                 {{place, "is no reference to a secret"}}});
+                                 {{place, "is not a secret reference"}}});
   }
   if (ref->version != "latest") {
     const std::string why = "Secret binding at " + path.text() + " pins version " + ref->version +

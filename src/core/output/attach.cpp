@@ -30,7 +30,7 @@ std::unexpected<Error> wrong(const char* field, const std::string& what) {
 
 Result<AttachRequest> stdin_of(const Written& in) {
   const auto bytes = in.data ? parse_base64(*in.data) : std::nullopt;
-  if (!bytes) return wrong("/data", "is no base64");
+  if (!bytes) return wrong("/data", "is not base64");
   return AttachStdin{*bytes};
 }
 
@@ -46,7 +46,7 @@ Result<AttachRequest> size_of(const Written& in) {
 
 Result<AttachRequest> signal_of(const Written& in) {
   const int number = signal_number(in.name.value_or(""));
-  if (number == 0) return wrong("/name", "is no signal such as SIGINT");
+  if (number == 0) return wrong("/name", "is not a signal such as SIGINT");
   return AttachSignal{number};
 }
 
@@ -84,7 +84,7 @@ std::string to_frame(const OutputFrame& frame) {
 
 Result<OutputFrame> parse_output_frame(std::string_view frame) {
   if (frame.size() < head_bytes || (frame[0] != '\1' && frame[0] != '\2')) {
-    return fail(Errc::io_failed, "the server sent a frame that is no output");
+    return fail(Errc::io_failed, "the server sent a frame that is not output");
   }
   std::uint64_t place = 0;
   for (const char byte : frame.substr(1, head_bytes - 1)) {
