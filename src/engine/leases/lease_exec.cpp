@@ -51,7 +51,7 @@ Result<> check_names(const std::optional<std::map<std::string, std::string>>& en
   if (!env) return {};
   for (const auto& [name, value] : *env) {
     if (core::is_env_name(name)) continue;
-    return fail(Errc::validation_failed, "/env: " + in_quotes(name) + " is no name of a variable",
+    return fail(Errc::validation_failed, "/env: " + in_quotes(name) + " is not a variable name",
                 "use letters, digits and underscores, no digit first");
   }
   return {};

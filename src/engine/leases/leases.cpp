@@ -32,7 +32,7 @@ std::string next_step_of(const core::LeaseRecord& lease) {
       if (is_frozen(lease)) {
         return "It is frozen; 'berth sandbox thaw " + lease.id.str() + "' lets it go on.";
       }
-      if (!lease.heartbeat_run_id) return "It is held for somebody, and given back" + when + ".";
+      if (!lease.heartbeat_run_id) return "It is held for a user, and given back" + when + ".";
       return "Its run works with it; it ends with the run.";
     case LeaseState::releasing: return "It is being given back.";
     case LeaseState::retained:
@@ -51,7 +51,7 @@ std::string next_step_of(const core::Sandbox& sandbox) {
   const std::string removal = "'berth sandbox rm " + sandbox.id.str() + "'";
   switch (sandbox.status) {
     case SandboxState::creating: return "It is being made.";
-    case SandboxState::leased: return "A lease holds it; what comes next is told there.";
+    case SandboxState::leased: return "A lease holds it and shows what happens next.";
     case SandboxState::idle:
       return "It is kept for the next run" +
              (sandbox.expires_at ? " until " + to_iso8601(*sandbox.expires_at) : std::string{}) +

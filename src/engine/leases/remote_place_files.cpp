@@ -47,7 +47,7 @@ Result<RemoteEntry> expect_there(const RemoteLook& look, std::string_view shown)
 Result<std::optional<RemoteEntry>> expect_makeable(const RemoteLook& look, std::string_view shown) {
   if (look.way == RemoteLook::Way::missing) return std::nullopt;
   if (look.way == RemoteLook::Way::through_file) {
-    return refuse(shown, "leads through what is no directory");
+    return refuse(shown, "leads through something that is not a directory");
   }
   BERTH_TRY(RemoteEntry entry, expect_there(look, shown));
   return std::optional{std::move(entry)};
@@ -263,7 +263,7 @@ Task<std::string> RemotePlaceFiles::archive(const FarPlace& place) {
   if (S_ISDIR(entry.status.st_mode)) {
     BERTH_CO_TRY(const auto unfit, co_await place.files->find_unfit(place.facts, place.path));
     if (unfit) {
-      co_return refuse(*unfit, "is no file, folder or link, or a file that has a second name",
+      co_return refuse(*unfit, "is not a file, folder or link, or is a file with a second name",
                        "remove it, or fetch what lies beside it");
     }
   } else {
@@ -312,7 +312,7 @@ Task<> RemotePlaceFiles::unpack(const FarPlace& place, std::string_view tar) {
   if (old && S_ISLNK(old->status.st_mode)) {
     co_return workspaces::disk_failure("open", place.shown, ELOOP);
   }
-  if (old && !S_ISDIR(old->status.st_mode)) co_return refuse(place.shown, "is no directory");
+  if (old && !S_ISDIR(old->status.st_mode)) co_return refuse(place.shown, "is not a directory");
   while (true) {
     const Exchange exchange = place.files->exchange(place.facts, place.path);
     BERTH_CO_TRY(const auto staging, co_await stage(exchange));

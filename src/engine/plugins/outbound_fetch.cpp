@@ -151,7 +151,8 @@ Task<std::vector<egress::Address>> OutboundFetch::addresses_of(std::string host)
   // Some resolvers treat such names as addresses: 0x7f.1, 2130706433.
   const bool numeric = !host.empty() && std::isdigit(static_cast<unsigned char>(host.back())) != 0;
   if (numeric || host.contains(':')) {
-    co_return fail(Errc::forbidden, "http.fetch: '" + host + "' is no name and no plain address");
+    co_return fail(Errc::forbidden,
+                   "http.fetch: '" + host + "' is neither a name nor a plain address");
   }
   co_return co_await resolver_.resolve(std::move(host));
 }

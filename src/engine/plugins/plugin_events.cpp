@@ -47,7 +47,7 @@ Result<EventRequest> parse_event_request(const bj::object& params) {
   }
   const bj::value* filter = params.if_contains("filter");
   if (filter == nullptr || filter->is_null()) return request;
-  if (!filter->is_object()) return fail(Errc::validation_failed, "/filter: is no object");
+  if (!filter->is_object()) return fail(Errc::validation_failed, "/filter: is not an object");
   const std::array<std::pair<std::string_view, std::optional<std::string>*>, 3> known{
       {{"companyId", &request.company_id},
        {"agentId", &request.agent_id},
@@ -57,7 +57,7 @@ Result<EventRequest> parse_event_request(const bj::object& params) {
     const auto* field = std::ranges::find(known, key, [](const auto& one) { return one.first; });
     if (field == known.end() || !member.value().is_string()) {
       return fail(Errc::validation_failed,
-                  "/filter/" + std::string{key} + ": is no filter that the host knows");
+                  "/filter/" + std::string{key} + ": is not a filter that the host knows");
     }
     *field->second = std::string{member.value().get_string()};
   }

@@ -73,7 +73,7 @@ bool is_archive(const std::string& path) {
 class Silence final : public plugins::Peer {
  public:
   asio::awaitable<plugins::Reply> answer(plugins::Request /*request*/) override {
-    co_return std::unexpected(plugins::RpcError{.message = "nobody answers here"});
+    co_return std::unexpected(plugins::RpcError{.message = "requests are not answered here"});
   }
   bool hear(plugins::Notification /*notification*/) override { return false; }
   void unread(std::string_view /*why*/, std::string_view /*start_of_line*/) override {}

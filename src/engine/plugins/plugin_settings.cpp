@@ -146,7 +146,8 @@ Task<ConfigTest> Plugins::test_config(core::Call call, std::string name,
   if (!answer) co_return std::unexpected(to_error(answer.error(), "validateConfig"));
   ConfigTest out{.supported = true};
   const bj::object* const said = answer->if_object();
-  if (said == nullptr) co_return fail(Errc::plugin_protocol, "validateConfig: is no object");
+  if (said == nullptr)
+    co_return fail(Errc::plugin_protocol, "validateConfig: the answer is not an object");
   const bj::value* const ok = said->if_contains("ok");
   out.valid = ok != nullptr && ok->is_bool() && ok->get_bool();
   if (const bj::value* errors = said->if_contains("errors");

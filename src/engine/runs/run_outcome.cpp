@@ -76,7 +76,8 @@ RunJob::End RunJob::outcome_of(const drivers::Ended& ended) const {
       break;
     case drivers::Outcome::lost:
       end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
-      failed(Errc::process_lost, "Whoever watched the command was killed, and the command with it",
+      failed(Errc::process_lost,
+             "The process that watched the command was killed, and the command with it",
              "start the run again");
       break;
   }

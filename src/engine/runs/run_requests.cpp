@@ -40,8 +40,8 @@ Result<> check_number(std::optional<std::int64_t> value, std::string_view field,
                       std::int64_t most) {
   if (!value || (*value >= least && *value <= most)) return {};
   return fail(Errc::unprocessable,
-              "/" + std::string{field} + ": is no number from " + std::to_string(least) + " to " +
-                  std::to_string(most),
+              "/" + std::string{field} + ": is not a number from " + std::to_string(least) +
+                  " to " + std::to_string(most),
               "leave it out for the default");
 }
 
@@ -52,7 +52,7 @@ Result<core::RunCommand> command_of(const StartRun& wanted) {
   }
   BERTH_DO(core::check_argv(command.argv));
   if (wanted.cwd && (!wanted.cwd->starts_with('/') || wanted.cwd->contains('\0'))) {
-    return fail(Errc::unprocessable, "/cwd: " + in_quotes(*wanted.cwd) + " is no absolute path",
+    return fail(Errc::unprocessable, "/cwd: " + in_quotes(*wanted.cwd) + " is not an absolute path",
                 "name a folder of the environment from its root on, or leave it out");
   }
   BERTH_DO(check_number(wanted.timeout_ms, "timeoutMs", 1, timeout_ms_max));

@@ -65,7 +65,7 @@ bool has_expired(const SetupSession& session, Time now) {
 Result<> expect_setup_possible(const core::Environment& environment, const Catalog& catalog) {
   if (environment.driver != core::DriverKind::sandbox) {
     return fail(Errc::unprocessable, "Environment \"" + environment.name +
-                                         "\" is no sandbox: its driver is " +
+                                         "\" is not a sandbox: its driver is " +
                                          std::string{name_of(environment.driver)});
   }
   const std::string provider = core::provider_of(environment.config);
