@@ -53,9 +53,9 @@ Result<engine::FileWrite> file_write_of(FileWriteQuery query) {
   const auto [stop, error] = std::from_chars(query.mode->data(), end, write.mode, 8);
   if (error == std::errc{} && stop == end && write.mode <= mode_max) return write;
   return std::unexpected(Error{Errc::validation_failed,
-                               "query parameter 'mode' is no octal number up to 0777",
+                               "query parameter 'mode' is not an octal number up to 0777",
                                "send permission bits such as 0644",
-                               {{"/mode", "is no octal number up to 0777"}}});
+                               {{"/mode", "is not an octal number up to 0777"}}});
 }
 
 Task<Rendered<engine::FolderListing>> read(LeaseFiles& files, core::Call call, core::LeaseId id,

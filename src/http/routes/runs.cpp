@@ -108,9 +108,9 @@ Result<std::int64_t> seq_of(const std::optional<std::string>& last_event_id) {
   const auto [stop, error] = std::from_chars(last_event_id->data(), end, seq);
   if (error == std::errc{} && stop == end && seq >= 0) return seq;
   return std::unexpected(Error{Errc::validation_failed,
-                               "header 'Last-Event-ID': is no number of an event",
+                               "header 'Last-Event-ID': is not an event number",
                                "send the id of the last event that was received",
-                               {{"/Last-Event-ID", "is no number of an event"}}});
+                               {{"/Last-Event-ID", "is not an event number"}}});
 }
 
 // Every event after the last one the client saw, until the run is over and all events were sent.

@@ -116,9 +116,10 @@ std::vector<Route> ticket_table(engine::SetupTerminals& terminals) {
           // The token is the permission.
           .needs = core::Permission::open,
           .tag = "templates",
-          .says = "The terminal of a setup session, for whoever says its token in the first frame, "
-                  "{type: auth, token}, within ten seconds; then {type: input, data} and "
-                  "{type: resize, cols, rows}, answered by ready, output, error and closed",
+          .says =
+              "The terminal of a setup session, for the client that sends its token in the first "
+              "frame, {type: auth, token}, within ten seconds; then {type: input, data} and "
+              "{type: resize, cols, rows}, answered by ready, output, error and closed",
           .call =
               [&terminals](core::Call /*call*/, auto in, Socket& socket) {
                 return terminal(terminals, in.path.session, in.query, socket);
@@ -209,7 +210,7 @@ std::vector<Route> session_table(engine::Engine& work) {
           .path = "/api/environments/{environment}/custom-image-setup-sessions",
           .needs = Permission::company_operate,
           .tag = "templates",
-          .says = "Make a sandbox of an environment for somebody to prepare by hand",
+          .says = "Make a sandbox of an environment for an operator to prepare by hand",
           .status = 201,
           .call =
               [&environments, &sessions](core::Call call, auto in) {

@@ -98,8 +98,8 @@ std::vector<Route> snapshot_table(engine::Snapshots& snapshots) {
           .needs = Permission::company_operate,
           .tag = "templates",
           .says =
-              "What was added, changed and removed in a sandbox since it started; in a path what "
-              "is no printable UTF-8 is written \\xNN, and a backslash is doubled",
+              "What was added, changed and removed in a sandbox since it started; in a path, bytes "
+              "that are not printable UTF-8 are written \\xNN, and a backslash is doubled",
           .call = [&snapshots](core::Call call,
                                auto in) { return snapshots.changes(call, in.path.lease); }},
       Endpoint<LeasePath, None, engine::RollBackLease, LeaseView>{

@@ -134,7 +134,7 @@ Task<core::Caller> BearerGate::identify(const Request& request) {
   const auto authorization = request.headers.find("authorization");
   if (authorization) {
     if (!starts_with_ignoring_case(*authorization, bearer)) {
-      co_return fail(Errc::unauthenticated, "the Authorization header is no bearer token",
+      co_return fail(Errc::unauthenticated, "the Authorization header is not a bearer token",
                      "send 'Authorization: Bearer TOKEN'");
     }
     std::string token{authorization->substr(bearer.size())};

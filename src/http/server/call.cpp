@@ -57,7 +57,7 @@ Result<std::optional<std::int64_t>> wanted_version(const Request& request) {
   const std::string_view digits = quoted ? field->substr(1, field->size() - 2) : "";
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
   if (!quoted || error != std::errc{} || stop != digits.data() + digits.size() || version < 0) {
-    return wrong_header("If-Match", "is no entity tag of this server",
+    return wrong_header("If-Match", "is not an entity tag of this server",
                         "send the ETag of the answer that showed the object");
   }
   return version;

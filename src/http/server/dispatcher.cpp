@@ -21,7 +21,7 @@ Task<T> guarded(Task<T> task, const Request& request) {
   } catch (const std::exception& error) {
     co_return fail(Errc::bug, error.what());
   } catch (...) {
-    co_return fail(Errc::bug, "the handler threw something that is no exception");
+    co_return fail(Errc::bug, "the handler threw something that is not an exception");
   }
 }
 

@@ -49,7 +49,8 @@ Result<asio::ip::address> parse_host(std::string_view host) {
   error_code error;
   auto address = asio::ip::make_address(std::string{host}, error);
   if (!error) return address;
-  return fail(Errc::listen_failed, "cannot listen on '" + std::string{host} + "': is no address",
+  return fail(Errc::listen_failed,
+              "cannot listen on '" + std::string{host} + "': is not an address",
               "give an IPv4 or IPv6 address, such as 127.0.0.1, or localhost");
 }
 

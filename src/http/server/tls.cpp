@@ -41,7 +41,7 @@ Result<asio::ssl::context> make_tls_context(const Tls& files) {
   context.set_password_callback([](std::size_t, auto) { return std::string{}; }, error);
   context.use_certificate_chain(asio::buffer(cert), error);
   if (error) {
-    return unusable("certificate", files.cert_file, "is no PEM certificate",
+    return unusable("certificate", files.cert_file, "is not a PEM certificate",
                     "give the server's certificate, followed by those above it, as PEM");
   }
   context.use_private_key(asio::buffer(key), asio::ssl::context::pem, error);
@@ -52,7 +52,7 @@ Result<asio::ssl::context> make_tls_context(const Tls& files) {
                     "give the key that the certificate was made with");
   }
   if (error) {
-    return unusable("key", files.key_file, "is no PEM private key, or has a passphrase",
+    return unusable("key", files.key_file, "is not a PEM private key, or has a passphrase",
                     "give the certificate's private key as PEM without a passphrase");
   }
   return context;

@@ -151,8 +151,8 @@ TEST_F(TlsTest, FilesThatDoNotServeAreNamedWithARemedy) {
   const std::vector<Case> cases = {
       {{folder_.file("absent"), files_.key_file}, "certificate " + folder_.file("absent")},
       {{files_.cert_file, folder_.file("absent")}, "key " + folder_.file("absent")},
-      {{folder_.file("text"), files_.key_file}, "is no PEM certificate"},
-      {{files_.cert_file, folder_.file("text")}, "is no PEM private key"},
+      {{folder_.file("text"), files_.key_file}, "is not a PEM certificate"},
+      {{files_.cert_file, folder_.file("text")}, "is not a PEM private key"},
       {{files_.cert_file, other.key_file}, "does not fit"},
   };
   for (const Case& wrong : cases) {

@@ -29,7 +29,7 @@ Error syntax_error(const beast::error_code& error, const Limits& limits) {
     return Error{Errc::body_too_large, "the body is longer than this route takes",
                  "send a smaller body"};
   }
-  return Error{Errc::bad_request, "the request is no HTTP: " + error.message()};
+  return Error{Errc::bad_request, "the request is not HTTP: " + error.message()};
 }
 
 std::string media_type(std::string_view field) {
@@ -124,7 +124,7 @@ Result<> RequestReader::check_head() {
   }
   const auto length = headers.find("content-length");
   if (length && !is_number(*length)) {
-    return fail(Errc::bad_request, "the header field 'content-length' is no number");
+    return fail(Errc::bad_request, "the header field 'content-length' is not a number");
   }
   if (const auto coding = headers.find("transfer-encoding")) {
     if (!modern || length || !equal_ignoring_case(*coding, "chunked")) {

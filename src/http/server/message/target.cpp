@@ -31,7 +31,7 @@ Result<std::string_view> without_authority(std::string_view text, std::string_vi
   if (text.starts_with('/')) return text;
   const std::size_t scheme = text.find("://");
   if (scheme == std::string_view::npos) {
-    return fail(Errc::bad_request, "the request target is no path",
+    return fail(Errc::bad_request, "the request target is not a path",
                 "send a target that starts with '/'");
   }
   std::string_view rest = text.substr(scheme + 3);
