@@ -92,7 +92,7 @@ std::unexpected<Error> sqlite_failure(sqlite3* database, const std::string& path
       return fail(Errc::store_read_only, path + ": cannot be written to", read_only_remedy);
     case SQLITE_FULL: return fail(Errc::store_full, path + ": the disk is full", full_remedy);
     case SQLITE_NOTADB:
-      return fail(Errc::store_corrupt, path + ": is no SQLite database", corrupt_remedy);
+      return fail(Errc::store_corrupt, path + ": is not a SQLite database", corrupt_remedy);
     case SQLITE_CORRUPT:
       return fail(Errc::store_corrupt, path + ": is damaged (" + sqlite3_errmsg(database) + ")",
                   corrupt_remedy);

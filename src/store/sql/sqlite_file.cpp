@@ -37,7 +37,8 @@ Result<> check_folder(const std::string& path) {
   struct stat found{};
   if (::stat(folder.c_str(), &found) == 0) {
     if (S_ISDIR(found.st_mode)) return {};
-    return fail(Errc::store_unreachable, folder + ": is no directory, so " + path + " cannot be",
+    return fail(Errc::store_unreachable,
+                folder + ": is not a directory, so " + path + " cannot exist",
                 "choose another path for the database");
   }
   if (errno != ENOENT) return open_failure(path, errno);
@@ -84,7 +85,7 @@ Result<SqliteFile> SqliteFile::take(const std::string& path) {
   struct stat found{};
   if (::fstat(file.get(), &found) != 0) return io_failure("stat", path, errno);
   if (!S_ISREG(found.st_mode)) {
-    return fail(Errc::store_corrupt, path + ": is no regular file", "name another file");
+    return fail(Errc::store_corrupt, path + ": is not a regular file", "name another file");
   }
   return SqliteFile{std::move(lock), path};
 }
