@@ -103,7 +103,7 @@ Result<std::shared_ptr<const Key>> parse_key(std::string_view text, std::string_
                      decode_base64(word, sodium_base64_VARIANT_URLSAFE_NO_PADDING, master);
   if (!known) {
     return fail(Errc::master_key_invalid,
-                std::string{name} + ": is no key of 32 bytes (it has " +
+                std::string{name} + ": is not a 32-byte key (it has " +
                     std::to_string(word.size()) + " characters)",
                 "give 64 hex digits or 32 bytes in base64; 'openssl rand -hex 32' makes a new key");
   }

@@ -33,7 +33,7 @@ Result<> check_privacy(int fd, const std::string& path) {
   struct stat found{};
   if (::fstat(fd, &found) != 0) return io_failure("stat", path, errno);
   if (!S_ISREG(found.st_mode)) {
-    return fail(Errc::master_key_invalid, called(path) + ": is no regular file",
+    return fail(Errc::master_key_invalid, called(path) + ": is not a regular file",
                 "name the key file itself with BERTH_MASTER_KEY_FILE");
   }
   const uid_t self = ::geteuid();
@@ -47,7 +47,7 @@ Result<> check_privacy(int fd, const std::string& path) {
     return fail(
         Errc::master_key_exposed,
         called(path) + ": has mode " + octal(found.st_mode) + ", so that others may read it",
-        "chmod 600 " + path + " and, if somebody may have read it, run 'berth secret rekey'");
+        "chmod 600 " + path + " and, if it may have been read, run 'berth secret rekey'");
   }
   return {};
 }
