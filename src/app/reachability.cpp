@@ -62,7 +62,7 @@ Result<std::vector<std::string>> api_candidates(const core::ApiUrlFacts& facts) 
       if (auto origin = core::origin_of(url)) origins.push_back(*std::move(origin));
     }
     if (!origins.empty()) return origins;
-    return fail(Errc::config_invalid, std::string{name} + " is no JSON list of http URLs",
+    return fail(Errc::config_invalid, std::string{name} + " is not a JSON list of http URLs",
                 "set it to a list such as [\"http://berth.example:3100\"], or unset it");
   }
   return core::candidate_api_urls(facts);

@@ -44,8 +44,8 @@ Result<cli::HostPort> checked_listen(const cli::Settings& settings) {
   BERTH_TRY(cli::HostPort listen, cli::parse_listen(settings.listen));
   if (settings.mode == cli::Mode::local_trusted && !is_loopback(listen.host)) {
     return fail(Errc::config_invalid,
-                "mode local_trusted asks nobody for a key, so it listens on a loopback address "
-                "only, not on " +
+                "mode local_trusted requires no key, so it listens only on a loopback address, "
+                "not on " +
                     listen.host,
                 "listen on 127.0.0.1, or use --mode authenticated");
   }
