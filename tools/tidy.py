@@ -63,6 +63,14 @@ BANS = (
         NOWHERE, "a noun that says what it is"),
 )
 
+# Words of a private dialect, and what an engineer would write. In comments, messages and documents.
+DIALECT = (
+    (r"\bis no\b(?! longer| more\b)", "is not a"),
+    (r"\bwhoever\b", "the caller, process or user that it is"),
+    (r"\b(is|are|was) told\b", "receives, or: is reported"),
+)
+NOT_OURS = r"^docs/adr/|^CHANGELOG\.md$|^docs/security-tests\.md$"
+
 CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench")
 LINE_MAX = 100
 LINE_MAX_PROSE = 120  # comments and raw strings
@@ -272,6 +280,24 @@ def prose(root, code):
             yield f"ARCHITECTURE.md:{length}: at most {ARCHITECTURE_LINES_MAX} lines"
 
 
+def words(root, code):
+    """comments, messages and documents are in plain English"""
+    texts = [(source.name, "\n".join(
+        line if blank.strip() != line.strip() else "" for line, blank in
+        zip(source.lines, source.code.splitlines()))) for source in code
+        if not re.search(TESTS, source.name)]
+    texts += [(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+              for path in documents(root)]
+    for name, text in texts:
+        if re.search(NOT_OURS, name):
+            continue
+        plain = re.sub(r"`[^`\n]*`", "", text)
+        for pattern, instead in DIALECT:
+            for found in re.finditer(pattern, plain, re.I):
+                yield (f"{name}:{line_of(plain, found.start())}: '{found.group()}': "
+                       f"write {instead}")
+
+
 def promises(root, code):
     """every test that docs/guarantees.md names exists"""
     document = root / "docs" / "guarantees.md"
@@ -299,7 +325,8 @@ def promises(root, code):
                 yield f"docs/guarantees.md:{number}: there is no test {word}"
 
 
-RULES = (layers, banned, remarks, shape, functions, headers, folders, prose, promises, unnamed)
+RULES = (layers, banned, remarks, shape, functions, headers, folders, prose, words,
+         promises, unnamed)
 
 
 def problems(root=ROOT):

@@ -56,6 +56,13 @@ class Rules(unittest.TestCase):
         tests.pop("src/core/a0_test.cpp")
         self.assertEqual(broken({**README, **many, **tests}), set())
 
+    def test_words_of_a_private_dialect_are_refused(self):
+        self.breaks("words", "src/core/a.cpp", "// A port is no number.\n")
+        self.breaks("words", "src/core/a.cpp", 'fail("whoever asks");\n')
+        self.breaks("words", "docs/a.md", "# a\nThe caller is told.\n")
+        self.keeps("src/core/a.cpp", "// It is no longer there.\n")
+        self.keeps("docs/a.md", "# a\n`test_a_port_is_no_number`, `is no`\n")
+
     def test_a_folder_outside_the_table_is_refused(self):
         self.assertEqual(broken({"src/misc/a.cpp": "", "src/misc/README.md": "# misc\n"}), {"layers"})
 
