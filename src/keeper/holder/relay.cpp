@@ -33,7 +33,7 @@ Result<> write_all(int fd, std::string_view bytes) {
 
 Result<Fd> open_keeper(const std::string& root, const Open& open) {
   if (!is_exec_id(open.keeper_id)) {
-    return fail(Errc::validation_failed, "the keeper's id is no name of a folder");
+    return fail(Errc::validation_failed, "the keeper's id is not the name of a folder");
   }
   const std::string folder = root + "/" + open.keeper_id;
   const bool is_there = ::access((folder + "/" + card_file).c_str(), F_OK) == 0;

@@ -46,7 +46,7 @@ Result<Number> number_of(const char* word, const char* what) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc{} && end == text.data() + text.size()) return number;
-  return fail(Errc::bad_request, std::string{what} + " is no number: " + std::string{text});
+  return fail(Errc::bad_request, std::string{what} + " is not a number: " + std::string{text});
 }
 
 [[noreturn]] void give_up(const char* step) {

@@ -49,9 +49,10 @@ Result<> check_environment(const Exec& exec) {
         name.size() != entry.size() && !name.empty() && !is_digit(name[0]) &&
         std::ranges::all_of(name, [](char c) { return is_letter(c) || is_digit(c); });
     if (!is_name) {
-      return fail(Errc::variable_name_invalid,
-                  "exec " + exec.exec_id + ": " + in_quotes(name) + " is no name of a variable",
-                  "a name has letters, digits and '_', and does not start with a digit");
+      return fail(
+          Errc::variable_name_invalid,
+          "exec " + exec.exec_id + ": " + in_quotes(name) + " is not the name of a variable",
+          "use letters, digits and '_', and do not start with a digit");
     }
     names.push_back(name);
   }
@@ -136,15 +137,15 @@ bool is_exec_id(std::string_view text) {
 
 Result<> check(const Exec& exec) {
   if (!is_exec_id(exec.exec_id)) {
-    return fail(Errc::validation_failed, in_quotes(exec.exec_id) + " is no exec id",
-                "an id has up to 64 letters, digits, '.', '_' and '-'");
+    return fail(Errc::validation_failed, in_quotes(exec.exec_id) + " is not an exec id",
+                "use up to 64 letters, digits, '.', '_' and '-'");
   }
   if (exec.argv.empty() || exec.argv[0].empty()) {
     return fail(Errc::validation_failed, "exec " + exec.exec_id + ": there is no command");
   }
   if (exec.cwd.empty() || exec.cwd[0] != '/' || exec.cwd.contains('\0')) {
     return fail(Errc::validation_failed, "exec " + exec.exec_id + ": the directory " +
-                                             in_quotes(exec.cwd) + " is no absolute path");
+                                             in_quotes(exec.cwd) + " is not an absolute path");
   }
   if (exec.stdin_bytes.size() > limits::stdin_bytes) {
     return fail(Errc::validation_failed,

@@ -364,7 +364,7 @@ Result<Fd> Cell::ask_socket(const InitRequest& request) const {
                 why_no_user_namespaces().remedy);
   }
   const std::string name = "port " + std::to_string(request.port) + " of the sandbox: ";
-  if (request.port == 0) return fail(Errc::port_unreachable, name + "is none");
+  if (request.port == 0) return fail(Errc::port_unreachable, name + "is not a port");
   if (frozen_) return fail(Errc::conflict, name + "the sandbox is frozen", "thaw it first");
   BERTH_TRY(Answer answer, ask(request, reply_limit_ms));
   std::vector<Fd>& passed = answer.passed;
@@ -375,7 +375,7 @@ Result<Fd> Cell::ask_socket(const InitRequest& request) const {
   const char* const verb = listens ? "listen" : "connect";
   return fail(Errc::port_unreachable,
               name + io_failure(verb, "loopback", answer.reply.error_number).error().message,
-              listens ? "choose a port above 1023 that nobody inside listens on"
+              listens ? "choose a port above 1023 that no process inside listens on"
                       : "start what listens there first");
 }
 

@@ -54,13 +54,12 @@ void describe_plain_ids(const Plan& plan, Confined& confined) {
   const Prohibition why = why_no_user_namespaces();
   confined.level = std::min(confined.level, Level::standard);
   miss(confined, Feature::user_namespace,
-       why.reason + ", so the ids inside are ordinary ids of the host that nobody else has",
-       why.remedy);
+       why.reason + ", so the ids inside are ordinary host ids that no other user has", why.remedy);
   if (plan.user.identity() == Identity::root) {
     confined.missing.push_back(
         {.feature = "root-identity",
-         .reason = "without a user namespace nobody inside is 0: commands run as an ordinary id "
-                   "and install no packages",
+         .reason = "without a user namespace no process inside is 0: commands run as an ordinary "
+                   "id and cannot install packages",
          .remedy = why.remedy});
   }
   miss(confined, Feature::idmapped_root,

@@ -53,10 +53,10 @@ Result<> check_minimal(const Plan& plan) {
     return impossible("it needs Landlock (kernel 5.19 or newer), which is missing too");
   }
   if (plan.base != Base::host || !plan.layers.empty() || !plan.upper_folder.empty()) {
-    return impossible("there is no image and no template but the host's own programs");
+    return impossible("only the host's own programs can be used, not an image or a template");
   }
   if (!plan.binds.empty()) return impossible("no folder of the host can be shown inside");
-  if (plan.user.identity() == Identity::root) return impossible("nobody inside can be root");
+  if (plan.user.identity() == Identity::root) return impossible("no process inside can be root");
   if (plan.weakenings != 0) return impossible("nothing of what holds it can be taken away");
   return {};
 }

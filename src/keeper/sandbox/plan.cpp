@@ -43,8 +43,9 @@ bool is_below(std::string_view path, std::string_view folder) {
 // The sandbox's own mounts are part of its isolation.
 Result<> check_target(std::string_view what, const std::string& target) {
   if (!is_plain_plan_path(target)) {
-    return wrong_plan(std::string{what} + " " + in_quotes(target) + " is no absolute path",
-                      "without '.', '..', double or trailing slashes, and not '/' itself");
+    return wrong_plan(
+        std::string{what} + " " + in_quotes(target) + " is not an absolute path",
+        "write it without '.', '..', double or trailing slashes, and not as '/' itself");
   }
   for (const std::string_view taken : {"/proc", "/dev", "/sys"}) {
     if (is_below(target, taken)) {
@@ -65,15 +66,16 @@ Result<> check_root(const Plan& plan) {
   if (plan.base == Base::layers && plan.layers.empty()) return wrong_plan("there is no layer");
   for (const std::string& layer : plan.layers) {
     if (!is_plain_plan_path(layer)) {
-      return wrong_plan("the layer " + in_quotes(layer) + " is no absolute path");
+      return wrong_plan("the layer " + in_quotes(layer) + " is not an absolute path");
     }
   }
   if (!plan.upper_folder.empty() && !is_plain_plan_path(plan.upper_folder)) {
-    return wrong_plan("the upper folder " + in_quotes(plan.upper_folder) + " is no absolute path");
+    return wrong_plan("the upper folder " + in_quotes(plan.upper_folder) +
+                      " is not an absolute path");
   }
   for (const Bind& bind : plan.binds) {
     if (!is_plain_plan_path(bind.source)) {
-      return wrong_plan("the bind of " + in_quotes(bind.source) + " is no absolute path");
+      return wrong_plan("the bind of " + in_quotes(bind.source) + " is not an absolute path");
     }
     BERTH_DO(check_target("the bind to", bind.target));
   }
@@ -147,8 +149,8 @@ Result<> check(const Plan& plan) {
   BERTH_DO(check_rlimits(plan));
   BERTH_DO(check_user(plan.user));
   if (!is_hostname(plan.hostname)) {
-    return wrong_plan(in_quotes(plan.hostname) + " is no host name",
-                      "a host name has up to 64 letters, digits, '-' and '.'");
+    return wrong_plan(in_quotes(plan.hostname) + " is not a host name",
+                      "use up to 64 letters, digits, '-' and '.'");
   }
   if (plan.uid_base % plan_limits::ids != 0 || plan.uid_base > UINT32_MAX - 2 * plan_limits::ids) {
     return wrong_plan("the ids of a sandbox start at a multiple of 65536");

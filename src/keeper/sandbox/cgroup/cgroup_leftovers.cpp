@@ -74,8 +74,8 @@ std::vector<std::string> bases_of(const CgroupLayout& layout) {
 
 Result<std::string> group_name(std::string_view id) {
   if (!is_exec_id(id)) {
-    return fail(Errc::validation_failed, in_quotes(id) + " is no id of a group",
-                "an id has up to 64 letters, digits, '.', '_' and '-'");
+    return fail(Errc::validation_failed, in_quotes(id) + " is not a group id",
+                "use up to 64 letters, digits, '.', '_' and '-'");
   }
   const pid_t self = ::getpid();
   const auto stat = process_stat(self);
