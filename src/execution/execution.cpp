@@ -23,7 +23,7 @@ Task<> Execution::forget_output(const PlaceRef& /*lease*/, const std::string& /*
 
 Task<Usage> Execution::usage(const PlaceRef& lease) {
   co_return fail(Errc::execution_unsupported,
-                 "lease " + lease.lease_id.str() + ": nobody counts what is used there");
+                 "lease " + lease.lease_id.str() + ": its usage is not measured");
 }
 
 Task<std::vector<std::uint16_t>> Execution::listening(const PlaceRef& lease) {
@@ -47,12 +47,12 @@ Task<Fd> Execution::dial(const PlaceRef& lease, std::uint16_t port) {
 
 Task<> Execution::set_egress(const PlaceRef& lease, core::LinuxEgress /*policy*/) {
   co_return fail(Errc::execution_unsupported,
-                 "lease " + lease.lease_id.str() + ": nobody stands at the way out of its place");
+                 "lease " + lease.lease_id.str() + ": its place has no egress gateway");
 }
 
 Task<EgressPage> Execution::egress_log(const PlaceRef& lease, std::uint64_t /*offset*/) {
   co_return fail(Errc::execution_unsupported,
-                 "lease " + lease.lease_id.str() + ": nobody stands at the way out of its place");
+                 "lease " + lease.lease_id.str() + ": its place has no egress gateway");
 }
 
 }  // namespace berth::execution
