@@ -75,7 +75,7 @@ Result<> expect_folder_inside(const std::string& keeper_folder, const std::strin
   const Fd found = open_folder_inside(root.get(), path, O_PATH);
   if (found && path.starts_with('/')) return {};
   return fail(Errc::working_directory_missing,
-              "working directory " + path + ": is no directory of the sandbox",
+              "working directory " + path + ": is not a directory of the sandbox",
               "name one that its image has, or leave it out");
 }
 
@@ -111,14 +111,14 @@ Task<Fd> dial_inside(asio::thread_pool& pool, std::string keeper_folder, std::ui
     if (!socket) continue;
     BERTH_CO_TRY(const int error_number, co_await outcome_of(socket->get()));
     if (error_number == ETIMEDOUT) {
-      co_return unreachable(port, "whoever listens there accepts no connection");
+      co_return unreachable(port, "the process that listens there accepts no connection");
     }
     if (error_number != 0) continue;
     const int on = 1;
     ::setsockopt(socket->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     co_return socket;
   }
-  co_return unreachable(port, "nobody listens there");
+  co_return unreachable(port, "no process listens there");
 }
 
 }  // namespace berth::providers

@@ -50,8 +50,7 @@ InsideUser user_in(const bj::object& metadata, const LinuxConfig& config) {
 
 Result<> check_ways_out(const LinuxConfig& config, const keeper::Confined& confined) {
   if (!is_minimal(confined) || !config.egress) return {};
-  return fail(Errc::sandbox_unavailable,
-              "the sandbox could not be made: without namespaces there is no way out of it",
+  return fail(Errc::sandbox_unavailable, "the sandbox could not be made: egress needs namespaces",
               "leave egress out, or: " + confined.missing.front().remedy);
 }
 
