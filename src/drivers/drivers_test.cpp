@@ -169,8 +169,7 @@ TEST_F(SandboxDriver, DoesNotExecute) {
   for (const std::size_t executing : {1U, 2U, 3U, 4U}) {
     ASSERT_FALSE(results[executing]);
     EXPECT_EQ(results[executing].error().code, Errc::execution_unsupported);
-    EXPECT_EQ(results[executing].error().message,
-              "Sandbox driver does not support direct command execution for built-in providers.");
+    EXPECT_EQ(results[executing].error().message, R"(provider "fake" cannot run commands)");
   }
   for (const std::size_t other : {0U, 5U, 6U, 7U, 8U}) EXPECT_TRUE(results[other]) << other;
 }

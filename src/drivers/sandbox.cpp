@@ -11,10 +11,11 @@ using providers::LeaseEnd;
 using providers::Provider;
 using providers::Verdict;
 
-std::unexpected<Error> cannot_execute() {
+std::unexpected<Error> cannot_execute(const Provider& provider) {
   return fail(Errc::execution_unsupported,
-              "Sandbox driver does not support direct command execution for built-in providers.",
-              "choose an environment that runs commands: local, ssh, or a provider of a plugin");
+              "provider \"" + std::string{provider.key()} + "\" cannot run commands",
+              "choose an environment that runs commands: local, ssh, or a sandbox of provider "
+              "linux or of a plugin");
 }
 
 LeaseEnd end_of(core::LeaseEvent how) {
@@ -62,7 +63,7 @@ Result<execution::Execution*> Sandbox::execution_of(const PlaceRef& lease) const
   if (Driver* const plugin = plugin_of(lease)) return plugin;
   BERTH_TRY(Provider* const provider, providers_.find(core::provider_of(config_of(lease))));
   execution::Execution* const inside = provider->execution();
-  if (inside == nullptr) return cannot_execute();
+  if (inside == nullptr) return cannot_execute(*provider);
   return inside;
 }
 
