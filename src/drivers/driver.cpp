@@ -4,7 +4,7 @@ namespace berth::drivers {
 namespace {
 
 std::unexpected<Error> no_sandbox(const std::string& what) {
-  return fail(Errc::execution_unsupported, what + ": its place is no sandbox",
+  return fail(Errc::execution_unsupported, what + ": its place is not a sandbox",
               "choose an environment of driver 'sandbox'");
 }
 

@@ -52,7 +52,7 @@ Task<Workspace> Local::realize(const PlaceRef& lease, const std::optional<std::s
   BERTH_CO_DO(co_await offload(pool_, [folder, wanted, own = workspace.cwd]() -> Result<> {
     if (wanted && !is_directory(*wanted)) {
       return fail(Errc::working_directory_missing,
-                  "working directory " + *wanted + ": is no directory of this machine",
+                  "working directory " + *wanted + ": is not a directory of this machine",
                   "create it, or leave it out: then the lease has a folder of its own");
     }
     if (!wanted) BERTH_DO(make_directories(own, 0700));

@@ -192,7 +192,7 @@ Task<Place> Connection::survey_place(const std::string& workspace) {
   BERTH_CO_TRY(Place place, place_of(target_, workspace, end));
   if (shared_.options.supervision == Supervision::shell) {
     place.keeper.reset();
-    place.no_keeper = "the server is told to use none";
+    place.no_keeper = "the server is configured to use no keeper";
   } else if (!place.keeper && !is_like_here(place)) {
     place.no_keeper = "the host is " + place.system + " on " + place.machine;
   } else if (!place.keeper) {

@@ -22,7 +22,7 @@ constexpr auto causes = std::to_array<Cause>({
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", Errc::ssh_host_key_changed,
      "the host shows another key than the one that is known"},
     {"REVOKED HOST KEY", Errc::ssh_host_key_changed, "the host shows a key that is revoked"},
-    {"host key is known for", Errc::ssh_host_key_unknown, "nobody has stated the key of the host"},
+    {"host key is known for", Errc::ssh_host_key_unknown, "the host key is not known"},
     {"Host key verification failed", Errc::ssh_host_key_unknown,
      "the key of the host could not be checked"},
     {"Load key", Errc::ssh_key_invalid, "the private key cannot be read"},
@@ -53,7 +53,7 @@ std::string remedy_for(Errc code, const Whom& whom) {
              "'ssh-keyscan -p " +
              port + " " + whom.host +
              "' into knownHosts; if it was not, "
-             "somebody may be listening in";
+             "the connection may be intercepted";
     case Errc::ssh_host_key_unknown:
       return "put the output of 'ssh-keyscan -p " + port + " " + whom.host +
              "' into knownHosts, after comparing the fingerprint with the host's own";

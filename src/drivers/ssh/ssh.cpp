@@ -159,7 +159,7 @@ Task<Workspace> Ssh::realize(const PlaceRef& lease, const std::optional<std::str
   const std::optional<std::string> cwd = ssh::fact(end.output, "cwd");
   if (end.status != 0 || !cwd) {
     co_return fail(Errc::working_directory_missing,
-                   "working directory " + *wanted + ": is no directory of " +
+                   "working directory " + *wanted + ": is not a directory of " +
                        connection->target().name() + " that this user may enter",
                    "create it there, or leave it out: then the workspace of the host is used");
   }

@@ -48,14 +48,14 @@ Result<> take_identity(Target& target, const PlaceRef& lease, const core::SshCon
     }
     return fail(Errc::ssh_auth_failed, target.name() + ": the environment has no private key",
                 "give the environment a private key; the keys of the server's own user are not "
-                "used unless the server is told to");
+                "used unless the server is configured to use them");
   }
   if (!has_value) {
     return fail(Errc::secret_missing, target.name() + ": the value of the private key is missing",
                 "check the secret that privateKeySecretRef names");
   }
   if (!is_armored_key(key->second.reveal())) {
-    return fail(Errc::ssh_key_invalid, target.name() + ": the private key is no private key",
+    return fail(Errc::ssh_key_invalid, target.name() + ": the given key is not a private key",
                 "store the whole file, from -----BEGIN to -----END; not the .pub file");
   }
   target.key = with_plain_lines(key->second.reveal());
