@@ -122,7 +122,7 @@ Result<Range> Range::parse(std::string_view text) {
   const std::size_t slash = text.find('/');
   const auto address = Address::parse(text.substr(0, slash));
   if (!address) {
-    return fail(Errc::validation_failed, in_quotes(text.substr(0, slash)) + " is no IP address",
+    return fail(Errc::validation_failed, in_quotes(text.substr(0, slash)) + " is not an IP address",
                 "write an address as 192.0.2.1 or 2001:db8::1, a range as 192.0.2.0/24");
   }
   Range range{.first = *address, .bits = address->bits()};
@@ -133,7 +133,7 @@ Result<Range> Range::parse(std::string_view text) {
   const bool whole = error == std::errc{} && end == prefix.data() + prefix.size();
   if (!whole || range.bits > address->bits() || (prefix.size() > 1 && prefix.front() == '0')) {
     return fail(Errc::validation_failed, "'/" + std::string{clipped(prefix, 20)} +
-                                             "' is no prefix length from 0 to " +
+                                             "' is not a prefix length from 0 to " +
                                              std::to_string(address->bits()));
   }
   range.first = cut_after(*address, range.bits);

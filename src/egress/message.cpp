@@ -64,7 +64,7 @@ Result<Fields> parse_fields(std::string_view text) {
     }
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) {
-      return wrong(in_quotes(line.substr(0, colon)) + " is no name of a header field");
+      return wrong(in_quotes(line.substr(0, colon)) + " is not the name of a header field");
     }
     const std::string_view value = trimmed(line.substr(colon + 1), field_blanks);
     if (std::ranges::any_of(value, is_control)) {
@@ -97,7 +97,7 @@ Result<std::optional<Framing>> stated_framing(const Fields& fields, Version vers
   const auto coding = fields.find("transfer-encoding");
   if (coding) {
     if (length || version != Version::http_1_1 || !equal_ignoring_case(*coding, "chunked")) {
-      return wrong("the header field 'transfer-encoding' is not taken so",
+      return wrong("the header field 'transfer-encoding' is not accepted as given",
                    "send either a Content-Length or 'Transfer-Encoding: chunked' with HTTP/1.1");
     }
     return Framing{.kind = Framing::Kind::chunked};
@@ -106,7 +106,7 @@ Result<std::optional<Framing>> stated_framing(const Fields& fields, Version vers
   Framing framing{.kind = Framing::Kind::length};
   if (length->empty() || length->size() > length_digits_max ||
       !std::ranges::all_of(*length, is_digit)) {
-    return wrong("the header field 'content-length' is no number");
+    return wrong("the header field 'content-length' is not a number");
   }
   std::from_chars(length->data(), length->data() + length->size(), framing.length);
   if (framing.length == 0) framing.kind = Framing::Kind::none;
@@ -190,7 +190,7 @@ Result<RequestHead> parse_request_head(std::string_view text) {
   const auto version = parse_version(line.substr(last + 1));
   if (!version) return wrong("the version of HTTP is neither 1.1 nor 1.0");
   head.version = *version;
-  if (!is_token(head.method)) return wrong("the method is no word");
+  if (!is_token(head.method)) return wrong("the method is not a token");
   const auto odd = [](char c) { return c <= ' ' || static_cast<unsigned char>(c) >= 0x7f; };
   if (head.target.empty() || std::ranges::any_of(head.target, odd)) {
     return wrong("the request target has characters that do not belong there",

@@ -52,7 +52,7 @@ Result<Split> split_port(std::string_view text) {
   }
   if (!port) return Split{.host = host};
   const auto number = parse_port(*port);
-  if (!number) return wrong_rule("has a port that is no number from 1 to 65535");
+  if (!number) return wrong_rule("has a port that is not a number from 1 to 65535");
   return Split{.host = host, .port = *number};
 }
 

@@ -75,7 +75,7 @@ Result<> split_absolute(std::string_view text, ProxyRequest& request) {
       return wrong_request("an https target does not go through a proxy in the clear",
                            "send CONNECT host:443 and speak TLS inside");
     }
-    return wrong_request("the target " + in_quotes(text) + " is no http:// URL",
+    return wrong_request("the target " + in_quotes(text) + " is not an http:// URL",
                          "this is a forward proxy: send http://host/path, or CONNECT host:port");
   }
   text.remove_prefix(scheme.size());

@@ -113,7 +113,7 @@ Task<> Session::read_answer_head() {
         size && size->value_or(answer_inbox_.size()) > shared_.limits.header_bytes_max;
     if (!size || too_long) {
       co_return fail(Errc::server_unreachable,
-                     request_.target.str() + " sends an answer that is no HTTP");
+                     request_.target.str() + " sends a response that is not HTTP");
     }
     if (*size) {
       Result<ResponseHead> head = parse_response_head(answer_inbox_.view().substr(0, **size));

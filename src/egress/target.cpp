@@ -60,7 +60,7 @@ Result<std::string> normalised_name(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   if (name.ends_with('.')) name.pop_back();
-  if (name.empty()) return wrong_name(text, "is no host name");
+  if (name.empty()) return wrong_name(text, "is not a host name");
   if (name.size() > host_bytes_max) return wrong_name(text, "is longer than a host name can be");
   if (std::ranges::any_of(name, [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
     return wrong_name(text, "has letters outside of ASCII",
@@ -73,7 +73,7 @@ Result<std::string> normalised_name(std::string_view text) {
                       label.front() != '-' && label.back() != '-' &&
                       std::ranges::all_of(label, is_name_character);
     if (!fits) {
-      return wrong_name(text, "is no host name",
+      return wrong_name(text, "is not a host name",
                         "write letters, digits and hyphens between single dots, and nothing else");
     }
     at = end + 1;
@@ -109,7 +109,7 @@ Result<Target> parse_target(std::string_view authority, std::optional<std::uint1
   Target target;
   const auto number = port ? parse_port(*port) : default_port;
   if (!number) {
-    return wrong_name(authority, port ? "has a port that is none" : "has no port",
+    return wrong_name(authority, port ? "has an invalid port" : "has no port",
                       "write HOST:PORT with a port from 1 to 65535");
   }
   target.port = *number;
