@@ -82,9 +82,9 @@ Result<> put(ArchiveReader& reader, const Entry& entry, TreeWriter& into, Meter&
 std::unexpected<Error> no_tar(const std::string& name, ::archive* archive) {
   const std::string said = text_of(::archive_error_string(archive));
   return fail(
-      Errc::image_invalid, name + ": is no whole tar: " + as_utf8(said),
-      "a tar is taken plain or compressed with gzip, bzip2, xz, zstd or lz4; fetch one again "
-      "that was cut off or damaged on the way");
+      Errc::image_invalid, name + ": is not a complete tar: " + as_utf8(said),
+      "use a tar, plain or compressed with gzip, bzip2, xz, zstd or lz4; fetch it again if it was "
+      "cut off or damaged on the way");
 }
 
 // Gets the next bytes for libarchive. Keeps the error, because libarchive passes on only its text.

@@ -128,7 +128,7 @@ TEST_F(Unpacking, AnEntryThatLeadsOutsideIsRefusedByName) {
        "not in the tree"},
       {"hard link to nothing", Tar{}.hard_link("h", "later").file("later", "x"), "h",
        "not in the tree"},
-      {"hard link to a folder", Tar{}.folder("d").hard_link("h", "d"), "h", "no file"},
+      {"hard link to a folder", Tar{}.folder("d").hard_link("h", "d"), "h", "not a file"},
       {"hard link to itself", Tar{}.file("h", "x").hard_link("h", "h"), "h", "itself"},
       {"device", Tar{}.add({.path = "null", .type = '3'}), "null", "device"},
       {"block device", Tar{}.add({.path = "etc/sda", .type = '4'}), "etc/sda", "device"},

@@ -66,8 +66,8 @@ Result<ImageName> parse_image_name(std::string_view text) {
   const std::string_view tag =
       colon == std::string_view::npos ? std::string_view{"latest"} : text.substr(colon + 1);
   if (is_name(name) && is_tag(tag)) return ImageName{std::string{name}, std::string{tag}};
-  return fail(Errc::validation_failed, in_quotes(text) + " is no name of an image",
-              "a name is lower-case words joined by . - _ or /, with an optional :tag, such as "
+  return fail(Errc::validation_failed, in_quotes(text) + " is not the name of an image",
+              "use lower-case words joined by . - _ or /, with an optional :tag, such as "
               "debian:bookworm");
 }
 

@@ -136,7 +136,7 @@ Result<std::string> read_accounts(int root, const std::string& path) {
   if (!file) return disk_failure("open", "/" + path, errno);
   struct stat seen{};
   if (::fstat(file.get(), &seen) != 0) return disk_failure("look at", "/" + path, errno);
-  if (!S_ISREG(seen.st_mode)) return fail(Errc::image_invalid, "its /" + path + " is no file");
+  if (!S_ISREG(seen.st_mode)) return fail(Errc::image_invalid, "its /" + path + " is not a file");
   return read_fd(file.get(), accounts_bytes_max, "/" + path);
 }
 

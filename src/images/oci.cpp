@@ -104,7 +104,7 @@ Result<bj::value> parse_document(std::string_view document, std::string_view tex
 Result<> check_descriptor(std::string_view document, const Descriptor& descriptor) {
   if (is_digest(descriptor.digest)) return {};
   return fail(Errc::image_invalid, std::string{document} + ": " + in_quotes(descriptor.digest) +
-                                       " is no digest of the form sha256:HEX");
+                                       " is not a digest of the form sha256:HEX");
 }
 
 bool is_layer(const Descriptor& layer) {
@@ -165,7 +165,7 @@ Result<std::map<std::string, std::string>> variables_of(const std::vector<std::s
     if (equals == 0 || equals == std::string::npos || pair.size() > text_bytes_max ||
         pair.contains('\0') || out.size() >= variables_max) {
       return fail(Errc::image_invalid,
-                  "config: " + in_quotes(pair) + " is no variable of the form NAME=value");
+                  "config: " + in_quotes(pair) + " is not a variable of the form NAME=value");
     }
     out.insert_or_assign(pair.substr(0, equals), pair.substr(equals + 1));
   }
@@ -177,7 +177,7 @@ Result<> check_words(const std::vector<std::string>& words, std::string_view wha
     return word.size() <= text_bytes_max && !word.contains('\0');
   };
   if (words.size() <= variables_max && std::ranges::all_of(words, fits_kernel)) return {};
-  return fail(Errc::image_invalid, "config: " + std::string{what} + " is no command line");
+  return fail(Errc::image_invalid, "config: " + std::string{what} + " is not a command line");
 }
 
 Result<ImageConfig> process_of(const RawProcess& raw) {
@@ -230,7 +230,7 @@ Result<OciManifest> parse_manifest(std::string_view text) {
     if (!is_layer(layer)) {
       return fail(Errc::image_invalid, "manifest: layer " + layer.digest + " is of the type " +
                                            in_quotes(layer.media_type.value_or("")) +
-                                           ", which is no layer of files");
+                                           ", which is not a layer of files");
     }
   }
   return manifest;

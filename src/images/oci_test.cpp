@@ -62,7 +62,7 @@ TEST(OciIndex, ADigestThatIsAPathIsRefused) {
     const auto chosen =
         choose_manifest(index_of(R"({"digest":")" + std::string{digest} + R"(","size":1})"), {});
     ASSERT_FALSE(chosen) << digest;
-    EXPECT_THAT(chosen.error().message, HasSubstr("is no digest")) << digest;
+    EXPECT_THAT(chosen.error().message, HasSubstr("is not a digest")) << digest;
   }
 }
 
@@ -76,7 +76,7 @@ TEST(OciManifest, OnlyLayersOfFilesAreTaken) {
   EXPECT_FALSE(parse_manifest(with_layer("application/vnd.oci.image.layer.v1.tar+encrypted")));
   const auto chart = parse_manifest(with_layer("application/vnd.cncf.helm.chart.content.v1.tar"));
   ASSERT_FALSE(chart);
-  EXPECT_THAT(chart.error().message, HasSubstr("no layer of files"));
+  EXPECT_THAT(chart.error().message, HasSubstr("not a layer of files"));
 }
 
 TEST(OciConfig, WhatItSaysAboutProcessesIsRead) {

@@ -273,7 +273,7 @@ Result<Unpacked> unpack_source(const std::string& source, int draft, const Impor
                                Meter& meter) {
   if (options.expected_digest && !is_digest(*options.expected_digest)) {
     return fail(Errc::validation_failed,
-                in_quotes(*options.expected_digest) + " is no digest of the form sha256:HEX");
+                in_quotes(*options.expected_digest) + " is not a digest of the form sha256:HEX");
   }
   const Fd from{::open(source.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!from && errno == ENOENT) return fail(Errc::file_not_found, source + ": is not there");

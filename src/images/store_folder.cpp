@@ -149,7 +149,7 @@ Result<std::uint64_t> StoreFolder::sweep() const {
 
 Result<> StoreFolder::hold(std::string_view thing, const std::string& holder) const {
   if (!is_holder(holder)) {
-    return fail(Errc::validation_failed, in_quotes(holder) + " is no name of a holder");
+    return fail(Errc::validation_failed, in_quotes(holder) + " is not the name of a holder");
   }
   BERTH_DO(make_directories(holds_of(thing), 0700));
   return replace_file(holds_of(thing) + "/" + holder, "", 0600);
@@ -157,7 +157,7 @@ Result<> StoreFolder::hold(std::string_view thing, const std::string& holder) co
 
 Result<> StoreFolder::release(std::string_view thing, const std::string& holder) const {
   if (!is_holder(holder)) {
-    return fail(Errc::validation_failed, in_quotes(holder) + " is no name of a holder");
+    return fail(Errc::validation_failed, in_quotes(holder) + " is not the name of a holder");
   }
   const std::string file = holds_of(thing) + "/" + holder;
   if (::unlink(file.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR) {

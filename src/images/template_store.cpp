@@ -32,8 +32,8 @@ Result<> check_name(std::string_view name) {
       as_utf8(name) == name) {
     return {};
   }
-  return fail(Errc::validation_failed, in_quotes(name) + " is no name of a template",
-              "a name is text of at most 128 bytes");
+  return fail(Errc::validation_failed, in_quotes(name) + " is not the name of a template",
+              "use a text of at most 128 bytes that is not a UUID");
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Result<TemplateStore> TemplateStore::open(const std::string& folder, const Image
 Result<Template> TemplateStore::described(const CaptureRequest& request) const {
   BERTH_DO(check_name(request.name));
   if (request.id && !is_uuid(*request.id)) {
-    return fail(Errc::validation_failed, in_quotes(*request.id) + " is no id of a template");
+    return fail(Errc::validation_failed, in_quotes(*request.id) + " is not a template id");
   }
   BERTH_TRY(const Image base, images_.find(request.base_image));
   SystemRandom random;

@@ -277,7 +277,7 @@ Result<> TreeWriter::put_hard_link(const Place& place, const Entry& entry) {
   }
   if (!S_ISREG(found.st_mode) && !S_ISLNK(found.st_mode)) {
     return refuse_entry(entry.path,
-                        "is a hard link to " + in_quotes(target->path) + ", which is no file");
+                        "is a hard link to " + in_quotes(target->path) + ", which is not a file");
   }
   BERTH_TRY(const int parent, parent_of(place));
   BERTH_DO(clear(parent, place));
