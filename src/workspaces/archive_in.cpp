@@ -21,7 +21,8 @@ Result<Fd> nearest_folder(const Confined& root, const Path& path) {
     if (!next && next.error().code == Errc::file_not_found) break;
     BERTH_TRY(nearest, std::move(next));
     if (S_ISLNK(nearest.status.st_mode)) return disk_failure("open", path.text(), ELOOP);
-    if (!nearest.is_directory()) return refuse(path.text(), "leads through what is no directory");
+    if (!nearest.is_directory())
+      return refuse(path.text(), "leads through something that is not a directory");
   }
   return std::move(nearest.at);
 }

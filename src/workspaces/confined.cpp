@@ -27,7 +27,8 @@ FileType type_of(mode_t mode) {
 Result<Fd> open_folder(int folder, const std::string& way, Mounts mounts, std::string_view shown) {
   BERTH_TRY(Found found, find(folder, way, mounts, shown));
   if (S_ISLNK(found.status.st_mode)) return disk_failure("open", shown, ELOOP);
-  if (!found.is_directory()) return refuse(shown, "leads through what is no directory");
+  if (!found.is_directory())
+    return refuse(shown, "leads through something that is not a directory");
   return std::move(found.at);
 }
 
@@ -142,7 +143,7 @@ Result<FolderView> Confined::list(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
   BERTH_TRY(const Acting acting, Acting::as(user_));
   BERTH_TRY(const Found found, find(root_.get(), path.text(), mounts_, path.text()));
-  if (!found.is_directory()) return refuse(path.text(), "is no directory");
+  if (!found.is_directory()) return refuse(path.text(), "is not a directory");
   BERTH_TRY(Names names, Names::of(found.at.get(), path.text()));
   FolderView folder;
   while (true) {

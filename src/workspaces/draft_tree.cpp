@@ -190,7 +190,7 @@ Result<> DraftTree::put_hard_link(const Path& path, const TarEntry& entry) {
   }
   if (!found) return std::unexpected(std::move(found).error());
   if (!S_ISREG(found->status.st_mode)) {
-    return refuse(entry.path, "is a hard link to what is no regular file");
+    return refuse(entry.path, "is a hard link to something that is not a regular file");
   }
   if (target.names() == path.names()) return {};
   BERTH_TRY(const Fd folder, folder_of(path, path.names().size() - 1));

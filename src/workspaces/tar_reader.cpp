@@ -90,7 +90,7 @@ Result<TarReader> TarReader::open(const ByteSource& source, const Limits& limits
 std::unexpected<Error> TarReader::failure() const {
   if (feed_->error) return std::unexpected(*feed_->error);
   const std::string said = text_or_empty(::archive_error_string(archive_.get()));
-  return fail(Errc::unprocessable, "archive: is no whole tar: " + as_utf8(clipped(said, 200)),
+  return fail(Errc::unprocessable, "archive: is not a complete tar: " + as_utf8(clipped(said, 200)),
               "send a tar, plain or compressed with gzip or zstd");
 }
 
