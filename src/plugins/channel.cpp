@@ -211,8 +211,8 @@ Result<> Channel::take_line(std::string_view line) {
     return broken("the worker sent JSON that is nested more than " +
                   number_text(limits_.depth_max) + " deep");
   }
-  if (error) return count_garbage("it is no JSON: " + error.message(), line);
-  if (!value.is_object()) return count_garbage("it is no JSON object", line);
+  if (error) return count_garbage("it is not JSON: " + error.message(), line);
+  if (!value.is_object()) return count_garbage("it is not a JSON object", line);
   return dispatch(std::move(value.get_object()));
 }
 
@@ -383,7 +383,7 @@ Task<> Channel::write_rest() {
 
 Result<> Channel::count_garbage(std::string_view why, std::string_view line) {
   if (++garbage_ > limits_.garbage_lines_max) {
-    return broken("the worker sent " + std::to_string(garbage_) + " lines that are no messages");
+    return broken("the worker sent " + std::to_string(garbage_) + " lines that are not messages");
   }
   const Moment now = std::chrono::steady_clock::now();
   if (garbage_ == 1 || now - said_garbage_ >= 1s) {

@@ -168,7 +168,7 @@ Result<WorkerCommand> worker_command(const Manifest& manifest, const Package& pa
   if (error || !is_inside(file, folder) || !fs::is_regular_file(file, error)) {
     return fail(Errc::plugin_unavailable,
                 "plugin " + manifest.id + ": its worker " + in_quotes(manifest.worker_entrypoint) +
-                    " is no file in its package " + package.folder,
+                    " is not a file in its package " + package.folder,
                 "build the plugin, or install it again");
   }
   WorkerCommand command{.argv = {file.string()}, .folder = folder.string()};

@@ -202,7 +202,7 @@ Task<bj::object> Host::health(core::PluginId id) {
     co_return std::unexpected(to_error(answer.error(), "health"));
   }
   if (answer->is_object()) co_return std::move(answer->get_object());
-  co_return fail(Errc::plugin_protocol, "health: the answer is no object");
+  co_return fail(Errc::plugin_protocol, "health: the answer is not an object");
 }
 
 Task<> Host::config_changed(core::PluginId id, core::CompanyId company, bj::object config) {

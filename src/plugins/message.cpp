@@ -106,7 +106,8 @@ Message classify(bj::object message) {
   if (id == nullptr) {
     return Notification{std::move(name), taken(message, "params"), invocation_of(message)};
   }
-  if (!id->is_string() && !id->is_number()) return NoMessage{"its id is no number and no text"};
+  if (!id->is_string() && !id->is_number())
+    return NoMessage{"its id is neither a number nor a string"};
   return Request{*id, std::move(name), taken(message, "params"), invocation_of(message)};
 }
 

@@ -443,7 +443,7 @@ void Supervisor::unread(std::string_view why, std::string_view start_of_line) {
                                                  : as_utf8(given_.clean_beginning(start_of_line));
   log({.level = LogLevel::warn,
        .source = "stdout",
-       .message = "a line on its output is no message, " + std::string{why} + ": " + shown});
+       .message = "a line on its output is not a message, " + std::string{why} + ": " + shown});
 }
 
 void Supervisor::read_stderr(std::string_view line, LinePart part) {

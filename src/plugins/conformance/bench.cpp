@@ -99,7 +99,8 @@ Result<> Bench::initialize(WorkerProcess& worker) {
   }
   methods_.clear();
   for (const bj::value& name : methods->get_array()) {
-    if (!name.is_string()) return fail(Errc::plugin_protocol, "supportedMethods holds no texts");
+    if (!name.is_string())
+      return fail(Errc::plugin_protocol, "supportedMethods must be an array of strings");
     methods_.emplace(name.get_string());
   }
   asks_host_ = asks_host_ || !worker.requests.empty();

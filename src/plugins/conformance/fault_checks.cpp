@@ -144,9 +144,10 @@ Outcome leaves_nothing(Bench& bench) {
 
 // Runs last, and covers everything that was called before.
 Outcome keeps_stdout_clean(Bench& bench) {
-  BERTH_CHECK_THAT(bench.garbage().empty(), std::to_string(bench.garbage().size()) +
-                                                " lines on stdout are no messages, the first is: " +
-                                                bench.garbage().front().substr(0, 100));
+  BERTH_CHECK_THAT(bench.garbage().empty(),
+                   std::to_string(bench.garbage().size()) +
+                       " lines on stdout are not messages, the first is: " +
+                       bench.garbage().front().substr(0, 100));
   return passed();
 }
 

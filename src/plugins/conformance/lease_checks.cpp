@@ -24,7 +24,7 @@ Outcome accepts_its_config(Bench& bench) {
   }
   const bj::value* normalized = answer.if_contains("normalizedConfig");
   BERTH_CHECK_THAT(normalized == nullptr || normalized->is_object(),
-                   "normalizedConfig is no object");
+                   "normalizedConfig is not an object");
   return passed();
 }
 
@@ -94,7 +94,7 @@ Outcome hides_secrets(Bench& bench) {
 Outcome acquires(Bench& bench) {
   BERTH_CHECK_TRY(const bj::object lease, bench.shared_lease());
   const bj::value* metadata = lease.if_contains("metadata");
-  BERTH_CHECK_THAT(metadata == nullptr || metadata->is_object(), "metadata is no object");
+  BERTH_CHECK_THAT(metadata == nullptr || metadata->is_object(), "metadata is not an object");
   return passed();
 }
 
@@ -118,7 +118,7 @@ Outcome realizes(Bench& bench) {
       const bj::value answer,
       bench.ask("environmentRealizeWorkspace", {{"lease", lease}, {"workspace", bj::object{}}}));
   const std::string cwd = answer.is_object() ? text_at(answer.get_object(), "cwd") : "";
-  BERTH_CHECK_THAT(cwd.starts_with('/'), "the cwd '" + cwd + "' is no absolute path");
+  BERTH_CHECK_THAT(cwd.starts_with('/'), "the cwd '" + cwd + "' is not an absolute path");
   BERTH_CHECK_TRY(const bj::object ran,
                   bench.execute(lease, {{"command", "pwd"}, {"args", bj::array{}}, {"cwd", cwd}}));
   BERTH_CHECK_THAT(text_at(ran, "stdout").starts_with('/'), "no command can start in " + cwd);

@@ -150,9 +150,9 @@ std::vector<Check> wire_checks() {
   return {
       {"wire.pieces", "a line may come in any number of pieces, with CRLF and blank lines between",
        "collect bytes up to the newline before parsing; pass over blank lines", takes_pieces},
-      {"wire.garbage", "lines that are no JSON-RPC 2.0 do not end the worker",
+      {"wire.garbage", "lines that are not JSON-RPC 2.0 do not end the worker",
        "answer -32700 with id null, or ignore the line, and read on", survives_garbage},
-      {"wire.strays", "unknown notifications, answers nobody waits for and null ids are ignored",
+      {"wire.strays", "unknown notifications, unexpected answers and null ids are ignored",
        "drop what is neither a request with an id nor an awaited answer", survives_strays},
       {"wire.unknown_method", "an unknown method is refused with -32601",
        "answer every request; -32601 for a name that the protocol does not know", refuses_unknown},

@@ -178,7 +178,7 @@ Result<bj::value> WorkerProcess::ask(std::string_view method, bj::value params, 
   const bj::value* refused = answer.if_contains("error");
   if (refused == nullptr) return answer["result"];
   if (!refused->is_object()) {
-    return fail(Errc::plugin_protocol, "the error of " + std::string{method} + " is no object");
+    return fail(Errc::plugin_protocol, "the error of " + std::string{method} + " is not an object");
   }
   const bj::value* code = refused->get_object().if_contains("code");
   return fail(Errc::plugin_call_failed,

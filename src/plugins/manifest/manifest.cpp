@@ -112,7 +112,7 @@ std::optional<std::string> read_version(const ObjectReader& in, std::string_view
                                         Presence presence) {
   std::optional<std::string> text = in.text(key, presence, {1, 256});
   if (text && !is_semantic_version(*text)) {
-    in.wrong(key, "semver: " + in_quotes(*text) + " is no version such as 1.2.3 or 1.2.3-rc.1");
+    in.wrong(key, "semver: " + in_quotes(*text) + " is not a version such as 1.2.3 or 1.2.3-rc.1");
   }
   return text;
 }
@@ -334,7 +334,7 @@ Result<Manifest> parse_manifest(const bj::value& document) {
   JsonIssues issues{UnknownKeys::ignore};
   const JsonAt root;
   if (!document.is_object()) {
-    issues.add(root, "type: is no object");
+    issues.add(root, "type: is not an object");
     return std::unexpected(std::move(issues).to_error(Errc::plugin_manifest_invalid));
   }
   const ObjectReader in{document.get_object(), root, issues};

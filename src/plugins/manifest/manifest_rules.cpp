@@ -30,7 +30,7 @@ std::optional<std::string> ObjectReader::text(std::string_view key, Presence pre
     return std::nullopt;
   }
   if (!value->is_string()) {
-    wrong(key, "type: is no string");
+    wrong(key, "type: is not a string");
     return std::nullopt;
   }
   std::string text{value->get_string().data(), value->get_string().size()};
@@ -51,7 +51,7 @@ std::optional<bool> ObjectReader::flag(std::string_view key) const {
   const bj::value* value = find(key);
   if (value == nullptr) return std::nullopt;
   if (value->is_bool()) return value->get_bool();
-  wrong(key, "type: is no boolean");
+  wrong(key, "type: is not a boolean");
   return std::nullopt;
 }
 
@@ -68,7 +68,7 @@ std::vector<std::string> ObjectReader::texts(std::string_view key, Length count,
     const bj::string* text = (*values)[i].if_string();
     const JsonAt entry{here, i};
     if (text == nullptr) {
-      issues_.add(entry, "type: is no string");
+      issues_.add(entry, "type: is not a string");
       continue;
     }
     const std::size_t size = characters_in({text->data(), text->size()});
@@ -89,7 +89,7 @@ const bj::object* ObjectReader::child(std::string_view key, Presence presence) c
     return nullptr;
   }
   if (value->is_object()) return &value->get_object();
-  wrong(key, "type: is no object");
+  wrong(key, "type: is not an object");
   return nullptr;
 }
 
@@ -97,7 +97,7 @@ const bj::array* ObjectReader::list(std::string_view key) const {
   const bj::value* value = find(key);
   if (value == nullptr) return nullptr;
   if (value->is_array()) return &value->get_array();
-  wrong(key, "type: is no array");
+  wrong(key, "type: is not an array");
   return nullptr;
 }
 
@@ -106,7 +106,7 @@ std::optional<bj::object> ObjectReader::schema(std::string_view key, Presence pr
   if (value == nullptr) return std::nullopt;
   const bj::value* type = value->if_contains("type");
   if (type != nullptr && !type->is_string()) {
-    issues_.add(JsonAt{JsonAt{at_, key}, "type"}, "schema-shape: is no string");
+    issues_.add(JsonAt{JsonAt{at_, key}, "type"}, "schema-shape: is not a string");
     return std::nullopt;
   }
   const bool composed = value->contains("$ref") || value->contains("oneOf") ||
@@ -144,7 +144,7 @@ void each_object(const ObjectReader& parent, std::string_view key,
     if (const bj::object* object = (*entries)[i].if_object()) {
       read(ObjectReader{*object, at, parent.issues()});
     } else {
-      parent.issues().add(at, "type: is no object");
+      parent.issues().add(at, "type: is not an object");
     }
   }
 }

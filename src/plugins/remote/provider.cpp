@@ -183,7 +183,7 @@ Task<bj::object> RemoteProvider::ask_object(const PlaceRef& lease, std::string m
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(bj::value answer, co_await ask(place, method, std::move(more)));
   if (answer.is_object()) co_return std::move(answer.get_object());
-  co_return wrong_answer(method, "the answer is no object");
+  co_return wrong_answer(method, "the answer is not an object");
 }
 
 Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
@@ -204,7 +204,8 @@ Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
     co_return std::unexpected(to_error(answer.error(), driver.plugin_key + ": validate config"));
   }
   const bj::object* object = answer->if_object();
-  if (object == nullptr) co_return wrong_answer("environmentValidateConfig", "is no object");
+  if (object == nullptr)
+    co_return wrong_answer("environmentValidateConfig", "the answer is not an object");
   ConfigVerdict verdict{.ok = is_true_at(*object, "ok"),
                         .errors = texts_at(*object, "errors"),
                         .warnings = texts_at(*object, "warnings")};
@@ -224,7 +225,7 @@ Task<providers::Verdict> RemoteProvider::probe(const PlaceRef& lease) {
   answer = without_secrets(std::move(answer), lease.secrets);
   answer = place.plugin->given().clean_json(answer);  // secrets of other calls
   const bj::object* object = answer.if_object();
-  if (object == nullptr) co_return wrong_answer("environmentProbe", "the answer is no object");
+  if (object == nullptr) co_return wrong_answer("environmentProbe", "the answer is not an object");
   providers::Verdict verdict{.ok = is_true_at(*object, "ok"),
                              .summary = text_at(*object, "summary").value_or(""),
                              .details = object_at(*object, "metadata")};
@@ -250,7 +251,8 @@ Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const PlaceRef&
                                              bj::value answer) const {
   answer = without_secrets(std::move(answer), lease.secrets);
   const bj::object* object = answer.if_object();
-  if (object == nullptr) co_return wrong_answer("environmentAcquireLease", "is no object");
+  if (object == nullptr)
+    co_return wrong_answer("environmentAcquireLease", "the answer is not an object");
   const bool is_sandbox = addressing_ == Addressing::provider_key;
   RemoteLease out{.provider_lease_id = text_at(*object, "providerLeaseId")};
   if (out.provider_lease_id && out.provider_lease_id->empty()) out.provider_lease_id.reset();

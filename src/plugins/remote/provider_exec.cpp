@@ -93,7 +93,7 @@ Result<> give_input(bj::object& params, std::string_view bytes) {
   if (bytes.empty()) return {};
   if (!is_utf8(bytes)) {
     return fail(Errc::execution_unsupported,
-                "standard input that is no UTF-8 text cannot be given to a command of a plugin");
+                "standard input that is not UTF-8 cannot be passed to a plugin's command");
   }
   params["stdin"] = bj::string(bytes);
   return {};
@@ -117,13 +117,13 @@ Result<bj::object> parameters_of(const Command& command, const std::string& mark
   for (const auto& [name, value] : command.environment) {
     if (!is_utf8(value.reveal())) {
       return fail(Errc::variable_name_invalid,
-                  "variable " + name + " is no UTF-8 text, which plugins cannot be given");
+                  "variable " + name + " is not UTF-8, so it cannot be passed to a plugin");
     }
     env[name] = bj::string(value.reveal());
   }
   bj::array args;
   for (const std::string& word : command.argv) args.emplace_back(as_utf8(word));
-  if (args.empty()) return fail(Errc::command_not_found, "the command has no words");
+  if (args.empty()) return fail(Errc::command_not_found, "the command is empty");
   bj::object params{{"command", args.front()}, {"env", std::move(env)}, {"bypassSession", false}};
   args.erase(args.begin());
   params["args"] = std::move(args);
@@ -246,7 +246,7 @@ std::string RemoteProvider::folder_of(const PlaceRef& lease) const {
 Result<std::string> RemoteProvider::folder_of(const PlaceRef& lease,
                                               const std::string& exec_id) const {
   if (is_file_name(exec_id)) return folder_of(lease) + "/" + exec_id;
-  return fail(Errc::bad_request, in_quotes(exec_id) + " is no id of a command");
+  return fail(Errc::bad_request, in_quotes(exec_id) + " is not a command id");
 }
 
 Result<> RemoteProvider::forget(const PlaceRef& lease) {

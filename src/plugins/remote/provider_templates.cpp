@@ -77,7 +77,7 @@ Task<RemoteLease> RemoteProvider::open_setup(const PlaceRef& lease, SetupStart s
   unwanted.metadata = opened.metadata;
   const Result<> cancelled = co_await cancel_setup(unwanted, "it did not start");
   co_return wrong_template_answer(
-      method, "the sandbox is " + in_quotes(status) + " and nobody can work in it" +
+      method, "the sandbox is " + in_quotes(status) + " and cannot be used" +
                   (cancelled ? "" : "; its end failed too: " + cancelled.error().message));
 }
 
@@ -92,7 +92,7 @@ Task<SetupDoor> RemoteProvider::setup_door(const PlaceRef& lease) {
   more["connectionExpiresInMinutes"] = connection_minutes;
   BERTH_CO_TRY(const bj::value answer, co_await ask(place, method, std::move(more)));
   const bj::object* object = answer.if_object();
-  if (object == nullptr) co_return wrong_template_answer(method, "the answer is no object");
+  if (object == nullptr) co_return wrong_template_answer(method, "the answer is not an object");
   SetupDoor door;
   if (const bj::object* payload = find_object(*object, "connectionPayload")) {
     door.type = text_at(*payload, "type").value_or("unknown");
@@ -127,8 +127,8 @@ Task<execution::CapturedTemplate> RemoteProvider::capture_template(
   if (!declared.template_config_binding) {
     co_return fail(Errc::execution_unsupported,
                    "Sandbox provider \"" + declared.driver_key + "\" of plugin " +
-                       place.driver.plugin_key + " has no templateConfigBinding: nobody could " +
-                       "start from what is captured",
+                       place.driver.plugin_key +
+                       " has no templateConfigBinding: no sandbox could start from the template",
                    "report it to the author of the plugin");
   }
   bj::object more{{"providerLeaseId", lease.provider_lease_id.value_or("")},
@@ -170,10 +170,10 @@ Task<bool> RemoteProvider::delete_template(const PlaceRef& place,
   bj::object more{{"templateRef", *request.ref},
                   {"templateKind", name_of(request.kind)},
                   {"metadata", provider_metadata_of(request.metadata)},
-                  {"reason", "nobody needs it any more"}};
+                  {"reason", "it is no longer needed"}};
   BERTH_CO_TRY(const bj::value answer, co_await ask(where, method, std::move(more)));
   const bj::object* object = answer.if_object();
-  if (object == nullptr) co_return wrong_template_answer(method, "the answer is no object");
+  if (object == nullptr) co_return wrong_template_answer(method, "the answer is not an object");
   co_return providers::is_true_at(*object, "deleted");
 }
 
