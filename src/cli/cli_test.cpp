@@ -221,7 +221,7 @@ TEST_F(CliTest, UpdatesTheVersionItReadAndExplainsAConflict) {
   EXPECT_EQ(last().body, R"({"envVars":{"A":"1","B":"2"}})");
   answers_[path] = http_answer(412, R"({"error":"stale","code":"precondition_failed"})");
   EXPECT_EQ(run({"env", "update", "Local", "--name", "x"}), 4);
-  EXPECT_THAT(err_.str(), HasSubstr("somebody changed it since it was read"));
+  EXPECT_THAT(err_.str(), HasSubstr(" changed since it was read; nothing was overwritten"));
   EXPECT_THAT(err_.str(), HasSubstr("berth env get"));
 }
 
@@ -394,7 +394,7 @@ TEST_F(CliTest, ServeGetsTheSettingsAndItsExitCodeIsOurs) {
   EXPECT_EQ(served_->home, folder_);
   EXPECT_EQ(served_->log_level, LogLevel::debug);
   EXPECT_EQ(run({"serve", "--listen", "x"}), 1);
-  EXPECT_THAT(err_.str(), HasSubstr("--listen: listen: 'x' is no host and port"));
+  EXPECT_THAT(err_.str(), HasSubstr("--listen: listen: 'x' is not a host and port"));
 }
 
 TEST_F(CliTest, AWrongFileStopsEveryCommandButTheOnesThatHelp) {

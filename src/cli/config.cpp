@@ -118,7 +118,7 @@ Result<T> parse_setting(std::string_view setting, const std::string& text,
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) {
-      return wrong(source, setting, "'" + text.substr(0, 64) + "' is no whole number",
+      return wrong(source, setting, "'" + text.substr(0, 64) + "' is not a whole number",
                    "write it in digits, without a unit");
     }
     BERTH_DO(check_bounds(setting, value, source));
@@ -231,7 +231,7 @@ Result<> check_together(const Settings& settings, const std::map<std::string, st
   }
   if (settings.public_url && !settings.public_url->starts_with("http://") &&
       !settings.public_url->starts_with("https://")) {
-    return wrong(source("public_url"), "public_url", "is no http or https address",
+    return wrong(source("public_url"), "public_url", "is not an http or https address",
                  "write it as https://berth.example.org");
   }
   return {};
@@ -302,7 +302,7 @@ Result<HostPort> parse_listen(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   const std::string remedy = "write HOST:PORT, as in 127.0.0.1:3100 or [::1]:3100";
   const auto no = [&] {
-    return fail(Errc::config_invalid, "'" + std::string{text} + "' is no host and port", remedy);
+    return fail(Errc::config_invalid, "'" + std::string{text} + "' is not a host and port", remedy);
   };
   if (colon == std::string_view::npos || colon == 0) return no();
   std::string_view host = text.substr(0, colon);
@@ -409,7 +409,7 @@ std::string_view explain(std::string_view setting) {
       {"runs_max", "runs that this server works on at a time; others wait"},
       {"hold_seconds", "how long running commands live on while no server is there"},
       {"silence_seconds", "after which a server that shares the database is given up"},
-      {"image_age_hours", "how long an image that nobody uses is kept; 0 keeps it for ever"},
+      {"image_age_hours", "how long an unused image is kept; 0 keeps it for ever"},
       {"plugin_folders", "folders that plugins may read and write, separated by commas"},
       {"plugin_min_isolation", "none, weak or strong: a plugin whose box is weaker is not started"},
       {"plugin_files_mb", "MiB that a plugin may keep in its own folder; 0 is without a limit"},

@@ -97,7 +97,7 @@ Result<> check_word(std::string_view what, std::string_view word) {
            c == ':';
   };
   if (!word.empty() && word.front() != '-' && std::ranges::all_of(word, fits)) return {};
-  return fail(Errc::bad_request, in_quotes(word) + " is no " + std::string{what});
+  return fail(Errc::bad_request, in_quotes(word) + " is not a " + std::string{what});
 }
 
 Result<std::vector<std::string>> command_for(const DebianTree& wanted) {

@@ -75,7 +75,7 @@ class Provider {
     return sdk::Probed{.summary = "@NAME@ is ready for image " + config.image + "."};
   }
 
-  // The sandbox is named after its run: who has lost the answer asks again, and gets the same one.
+  // The sandbox is named after its run: a host that lost the answer asks again and gets it.
   Result<sdk::Lease> acquire_lease(sdk::Call& call, const Config&,
                                    const sdk::AcquireLease& request) {
     BERTH_TRY(const std::string folder, folder_of(request.run_id));
@@ -119,7 +119,7 @@ class Provider {
   }
 
  private:
-  // An id comes from outside, so it is no path until it is written as one.
+  // An id comes from outside, so it is encoded before it becomes part of a path.
   static Result<std::string> folder_of(const std::string& id) {
     if (id.empty() || id.size() > 128) {
       return fail(Errc::validation_failed, "the lease has no id that was made here");
@@ -257,12 +257,12 @@ const hooks = {
   environmentValidateConfig({ config }) {
     const { image = "default", timeoutMs = 300000 } = config;
     const errors = [];
-    if (typeof image !== "string") errors.push("image is no text");
-    if (typeof timeoutMs !== "number") errors.push("timeoutMs is no number");
+    if (typeof image !== "string") errors.push("image is not a string");
+    if (typeof timeoutMs !== "number") errors.push("timeoutMs is not a number");
     return errors.length ? { ok: false, errors } : { ok: true, normalizedConfig: { image, timeoutMs } };
   },
   environmentProbe: ({ config }) => ({ ok: true, summary: `@NAME@ is ready for image ${config.image ?? "default"}.` }),
-  // The sandbox is named after its run: who has lost the answer asks again, and gets the same one.
+  // The sandbox is named after its run: a host that lost the answer asks again and gets it.
   environmentAcquireLease({ runId }) {
     fs.mkdirSync(folderOf(runId), { recursive: true, mode: 0o700 });
     return { providerLeaseId: runId, metadata: { remoteCwd: folderOf(runId) } };
@@ -364,7 +364,7 @@ bool is_plugin_name(std::string_view name) {
 
 Result<std::vector<SkeletonFile>> plugin_skeleton(const SkeletonOptions& wanted) {
   if (!is_plugin_name(wanted.name)) {
-    return fail(Errc::bad_request, in_quotes(wanted.name) + " is no name of a plugin",
+    return fail(Errc::bad_request, in_quotes(wanted.name) + " is not a plugin name",
                 "use lower-case letters, digits, '.', '_' and '-', for example acme-sandbox");
   }
   if (wanted.language == PluginLanguage::js) {

@@ -78,7 +78,7 @@ class PluginDevelopment(unittest.TestCase):
     def test_a_name_that_no_manifest_may_have_is_refused(self):
         made = berth("plugin", "new", "../Acme", cwd=self.folder)
         self.assertNotEqual(made.returncode, 0)
-        self.assertIn("is no name of a plugin", made.stderr)
+        self.assertIn("is not a plugin name", made.stderr)
 
     def test_a_provider_with_a_fault_is_told_what_to_mend(self):
         worker = (ROOT / "tests" / "integration" / "faulty_worker.py").read_text()

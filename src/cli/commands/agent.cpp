@@ -155,7 +155,7 @@ void add_invoke(CommandTree& tree, CLI::App& group) {
                             "berth agent invoke builder -p 'fix the build' -f",
                             [options](Context& context) { return invoke(context, *options); });
   app.add_option("agent", options->named, "its name, or its id or an end of it")->required();
-  app.add_option("-p,--prompt", options->prompt, "what it is told, in place of its template")
+  app.add_option("-p,--prompt", options->prompt, "the prompt, in place of its template")
       ->type_name("TEXT");
   app.add_option("-e,--environment", options->environment, "where, in place of its own")
       ->type_name("ENVIRONMENT");

@@ -76,7 +76,7 @@ Result<bj::object> read_object(const std::string& text, const std::string& flag)
                 "give a JSON object, or @FILE that holds one");
   }
   if (!value->is_object()) {
-    return fail(Errc::bad_request, flag + ": is no JSON object",
+    return fail(Errc::bad_request, flag + ": is not a JSON object",
                 "give a JSON object, or @FILE that holds one");
   }
   return value->get_object();
@@ -97,7 +97,7 @@ Result<> lay_over(bj::object& object, const std::vector<std::string>& pairs,
       if (inner.is_null()) inner.emplace_object();
       if (!inner.is_object()) {
         return fail(Errc::bad_request, flag + " '" + pair + "': '" +
-                                           std::string{path.substr(0, dot)} + "' is no object");
+                                           std::string{path.substr(0, dot)} + "' is not an object");
       }
       at = &inner.get_object();
       path.remove_prefix(dot + 1);

@@ -105,9 +105,7 @@ Result<> update_environment(Context& context, const EnvironmentOptions& options)
       server->send({.method = "PATCH", .path = path, .body = body, .if_match = version});
   if (!changed && changed.error().code == Errc::precondition_failed) {
     Error error = std::move(changed).error();
-    error.message = "environment " + id +
-                    ": somebody changed it since it was read; nothing was "
-                    "overwritten";
+    error.message = "environment " + id + " changed since it was read; nothing was overwritten";
     error.remedy = "look at it with 'berth env get " + id + "' and run the command again";
     return std::unexpected(std::move(error));
   }

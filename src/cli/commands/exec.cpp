@@ -40,7 +40,7 @@ Result<> expect_sense(const ExecOptions& options,
   const bool has_command = command && !command->empty();
   if (!options.login.empty()) {
     if (has_command || options.terminal || options.interactive || !options.cwd.empty()) {
-      return fail(Errc::bad_request, "--login: what it runs, and where, is given",
+      return fail(Errc::bad_request, "--login cannot be combined with a command, -i, -t or --cwd",
                   "write it as berth exec LEASE --login " + options.login);
     }
     return {};

@@ -165,7 +165,7 @@ Result<Listing> parse_listing(const Bytes& answer) {
   const bj::value* entries =
       listing.is_object() ? listing.get_object().if_contains("entries") : nullptr;
   if (entries == nullptr || !entries->is_array()) {
-    return fail(Errc::server_unreachable, "the server's listing is no list");
+    return fail(Errc::server_unreachable, "the server's listing has no list of entries");
   }
   const bj::value* cut = listing.get_object().if_contains("isTruncated");
   return Listing{.entries = entries->get_array(),
@@ -208,7 +208,7 @@ Result<> send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EPIPE) return fail(Errc::cancelled, "nobody reads the archive");
+    if (sent < 0 && errno == EPIPE) return fail(Errc::cancelled, "the archive has no reader");
     if (sent < 0) return io_failure("write", "the archive", errno);
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }

@@ -101,16 +101,16 @@ void add_lease_commands(CommandTree& tree) {
   add_about_lease(tree, group, "destroy", "give one back and destroy its sandbox",
                   "berth lease destroy 44f87a21 --yes", std::make_shared<LeaseOptions>(), destroy);
   const auto adopted = std::make_shared<LeaseOptions>();
-  CLI::App& adopts =
-      add_about_lease(tree, group, "adopt",
-                      "say which sandbox one waits for whose answer was lost; it is destroyed",
-                      "berth lease adopt 44f87a21 --sandbox sbx-4711", adopted, adopt);
-  adopts.add_option("--sandbox", adopted->sandbox, "its name at the provider")
+  CLI::App& adopts = add_about_lease(
+      tree, group, "adopt",
+      "name the sandbox of one whose create call was never answered; Berth destroys it",
+      "berth lease adopt 44f87a21 --sandbox sbx-4711", adopted, adopt);
+  adopts.add_option("--sandbox", adopted->sandbox, "its ID at the provider")
       ->type_name("ID")
       ->required();
   const auto forced = std::make_shared<LeaseOptions>();
   CLI::App& forces = add_about_lease(
-      tree, group, "force-resolve", "end one on your word, whatever its provider still holds",
+      tree, group, "force-resolve", "end one without checking what its provider still holds",
       "berth lease force-resolve 44f87a21 --reason 'host is gone'", forced, force);
   forces.add_option("--reason", forced->reason, "why; it is kept with the lease")
       ->type_name("TEXT")

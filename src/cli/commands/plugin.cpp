@@ -199,7 +199,7 @@ Result<> plugin_logs(Context& context, const PluginOptions& options) {
   if (!options.level.empty()) path += "&level=" + options.level;
   if (!options.since.empty()) {
     const auto since = parse_iso8601(options.since);
-    if (!since) return fail(Errc::bad_request, "--since '" + options.since + "': is no time");
+    if (!since) return fail(Errc::bad_request, "--since '" + options.since + "': is not a time");
     path += "&since=" + to_iso8601(*since);
   }
   BERTH_TRY(const bj::value found, context.get(path));
@@ -263,7 +263,7 @@ void add_life(CommandTree& tree, CLI::App& group) {
             {"disable", "stop one until it is enabled again", "berth plugin disable my-provider",
              disable},
             options)
-      .add_option("--reason", options->reason, "why, for whoever looks at it");
+      .add_option("--reason", options->reason, "why; it is kept with the plugin");
 
   options = fresh();
   add_named(tree, group,

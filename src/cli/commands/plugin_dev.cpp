@@ -93,7 +93,7 @@ Result<std::map<std::string, std::string>> variables_of(const std::vector<std::s
   for (const std::string& pair : pairs) {
     const std::size_t at = pair.find('=');
     if (at == 0 || at == std::string::npos) {
-      return fail(Errc::bad_request, "--env " + in_quotes(pair) + " is no NAME=VALUE");
+      return fail(Errc::bad_request, "--env " + in_quotes(pair) + " is not NAME=VALUE");
     }
     variables[pair.substr(0, at)] = pair.substr(at + 1);
   }

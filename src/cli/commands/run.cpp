@@ -74,7 +74,7 @@ Result<bj::object> local_fields(Context& context, const RunOptions& options) {
   }
   const Console& console = context.console();
   if (options.terminal && options.interactive && !console.in_is_terminal) {
-    return fail(Errc::bad_request, "-t: standard input is no terminal",
+    return fail(Errc::bad_request, "-t: standard input is not a terminal",
                 "leave out -t, or run it from a terminal");
   }
   bj::object body{{"command", command.front()}};

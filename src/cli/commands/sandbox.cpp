@@ -29,9 +29,8 @@ Needs no server: the sandbox is made for this command and goes with it. Standard
 unless it is a terminal (-i passes that too), and Ctrl-C ends the command. Without a command the
 entry point and command of the image are run.
 
-What of the isolation this machine cannot give is told on standard error, unless -q says not to. A
-limit of --memory, --pids or --cpus that is not in force is refused, unless --min-isolation says
-how little will do.
+Isolation that this machine cannot give is reported on standard error, unless -q is given. A limit
+of --memory, --pids or --cpus that is not in force is refused, unless --min-isolation allows less.
 
 Exit codes: those of the command, and
   2        the command line is wrong
@@ -200,7 +199,7 @@ Result<SandboxRequest> request_of(Context& context, const SandboxOptions& option
   }
   const Console& console = context.console();
   if (options.terminal && !console.in_is_terminal) {
-    return fail(Errc::bad_request, "-t: standard input is no terminal",
+    return fail(Errc::bad_request, "-t: standard input is not a terminal",
                 "leave out -t, or run it from a terminal");
   }
   SandboxRequest request{.config = {}, .argv = std::move(argv), .cwd = options.cwd};

@@ -126,7 +126,7 @@ Result<> versions(Context& context, const SecretOptions& options) {
 
 void add_versions(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<SecretOptions>();
-  CLI::App& app = tree.leaf(group, "versions", "its values, without the values",
+  CLI::App& app = tree.leaf(group, "versions", "list its versions (values are never shown)",
                             "berth secret versions db-password",
                             [options](Context& context) { return versions(context, *options); });
   add_name(app, *options);
@@ -205,7 +205,7 @@ void add_secret_commands(CommandTree& tree) {
   add_usage(tree, group);
   add_events(tree, group);
   add_versions(tree, group);
-  add_status_change(tree, group, "disable", "let nobody read it", "disabled");
+  add_status_change(tree, group, "disable", "refuse every read of it", "disabled");
   add_status_change(tree, group, "enable", "let it be read again", "active");
   add_rekey(tree, group);
 }

@@ -80,7 +80,8 @@ Finding check_sqlite(const std::string& path) {
   }();
   const auto size = static_cast<unsigned long long>(found.st_size);
   if (size > 0 && (!head || !head->starts_with("SQLite format 3"))) {
-    return {"database", Verdict::fail, path + " is no SQLite database", "restore it from a backup"};
+    return {"database", Verdict::fail, path + " is not an SQLite database",
+            "restore it from a backup"};
   }
   // Recent writes are still in the log beside it.
   struct stat log{};
@@ -204,7 +205,7 @@ Finding check_listen(const Machine& machine) {
   }
   return {"server", Verdict::fail,
           machine.settings.listen +
-              " is taken by something that is no Berth server: " + free.error().message,
+              " is taken by something that is not a Berth server: " + free.error().message,
           "berth serve --listen 127.0.0.1:0, or end what holds it: ss -ltnp"};
 }
 
@@ -216,7 +217,7 @@ Finding check_tls(const Machine& machine) {
     if (!text)
       return {"tls", Verdict::fail, text.error().message, "make it readable for the server"};
     if (text->find("-----BEGIN ") == std::string::npos) {
-      return {"tls", Verdict::fail, path + " is no PEM file", "convert it with openssl"};
+      return {"tls", Verdict::fail, path + " is not a PEM file", "convert it with openssl"};
     }
   }
   struct stat found{};

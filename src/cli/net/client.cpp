@@ -25,7 +25,7 @@ Deadline after(std::chrono::milliseconds time) {
 }
 
 std::unexpected<Error> no_berth(const Endpoint& server, const std::string& why) {
-  return fail(Errc::server_unreachable, server.url() + " is no Berth server: " + why,
+  return fail(Errc::server_unreachable, server.url() + " is not a Berth server: " + why,
               "start one with 'berth serve' or name it with --url");
 }
 
@@ -51,7 +51,7 @@ class AnswerReader {
     if (got == 0) {
       ended_ = true;
       if (parser_.is_header_done()) parser_.put_eof(error);
-      if (error || !parser_.is_header_done()) return no_berth(server_, "its answer breaks off");
+      if (error || !parser_.is_header_done()) return no_berth(server_, "the response ended early");
       return {};
     }
     pending_.append(chunk.data(), got);
@@ -245,7 +245,7 @@ Result<Answer> Client::send(const Request& request) const {
   if (const auto link = header(*received, "Link")) answer.next = next_of(*link);
   if (received->body().empty()) return answer;
   Result<bj::value> parsed = parse_json(received->body());
-  if (!parsed) return no_berth(server_, "its answer is no JSON");
+  if (!parsed) return no_berth(server_, "the response is not JSON");
   answer.body = *std::move(parsed);
   return answer;
 }
@@ -280,7 +280,7 @@ Result<bj::array> Client::list(const std::string& path, std::int64_t limit) cons
   std::string at = path + joint + "limit=" + std::to_string(std::min(limit, page_max));
   while (static_cast<std::int64_t>(rows.size()) < limit) {
     BERTH_TRY(Answer answer, send({.path = at}));
-    if (!answer.body.is_array()) return no_berth(server_, "its list is no JSON array");
+    if (!answer.body.is_array()) return no_berth(server_, "the list is not a JSON array");
     if (answer.body.get_array().empty()) break;
     for (bj::value& row : answer.body.get_array()) {
       if (static_cast<std::int64_t>(rows.size()) < limit) rows.push_back(std::move(row));

@@ -85,7 +85,7 @@ Result<Endpoint> parse_endpoint(std::string_view url) {
                 "write it as http://127.0.0.1:3100 or https://berth.example.org");
   };
   const auto parsed = boost::urls::parse_uri(url);
-  if (!parsed) return no("is no URL");
+  if (!parsed) return no("is not a URL");
   if (parsed->scheme() != "http" && parsed->scheme() != "https") return no("is not http or https");
   if (parsed->host().empty()) return no("names no host");
   if (parsed->has_userinfo()) return no("carries a user name; tokens go in BERTH_TOKEN");

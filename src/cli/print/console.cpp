@@ -103,7 +103,7 @@ Result<> fill_standard_streams() {
 Result<> confirm(Console& console, const std::string& question, bool already_said_yes) {
   if (already_said_yes) return {};
   if (!console.in_is_terminal) {
-    return fail(Errc::bad_request, question + " Nobody is there to ask.",
+    return fail(Errc::bad_request, question + " Standard input is not a terminal.",
                 "add --yes to do it without asking");
   }
   console.err << question << " [y/N] " << std::flush;

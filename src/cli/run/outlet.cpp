@@ -28,7 +28,7 @@ Task<> Outlet::write(std::string_view bytes) {
     // A ready pipe accepts this much without blocking.
     const ssize_t sent = ::write(fd_, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
     if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (sent < 0 && errno == EPIPE) co_return fail(Errc::cancelled, "nobody reads the output");
+    if (sent < 0 && errno == EPIPE) co_return fail(Errc::cancelled, "the output has no reader");
     if (sent < 0) co_return io_failure("write", "the output", errno);
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }

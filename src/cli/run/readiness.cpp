@@ -35,7 +35,7 @@ Task<> Readiness::wait() {
   while (!now()) {
     const auto [error] = co_await epoll_->async_wait(asio::posix::stream_descriptor::wait_read,
                                                      asio::as_tuple(asio::use_awaitable));
-    if (error) co_return fail(Errc::cancelled, "nobody waits any more");
+    if (error) co_return fail(Errc::cancelled, "the wait was cancelled");
   }
   co_return Result<>{};
 }

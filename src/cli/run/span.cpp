@@ -26,7 +26,7 @@ std::int64_t unit_ms(std::string_view name) {
 
 Result<std::int64_t> parse_span_ms(const std::string& text, const std::string& flag) {
   const auto no_span = [&] {
-    return fail(Errc::bad_request, flag + " '" + text + "': is no span of time up to a year",
+    return fail(Errc::bad_request, flag + " '" + text + "': is not a time span up to a year",
                 "write it as 30s, 500ms or 1h30m");
   };
   std::string_view rest = text;
