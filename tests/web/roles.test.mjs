@@ -23,7 +23,7 @@ test("roles.each role signs in, sees what it may do, and signs out", async () =>
     await visit.goto("/");
     await visit.seen("sign-in");
     await signIn(visit, "berth_wrong_key_wrong_key");
-    await page.getByText("This key does not open anything here.").waitFor();
+    await page.getByText("This key is not valid on this server.").waitFor();
 
     await signIn(visit, admin);
     await page.getByRole("heading", { name: "Start" }).waitFor();

@@ -80,7 +80,7 @@ function Active({ environment, template, drift }: ActiveProps) {
     <Panel title="What sandboxes start from" actions={template && (
       <span className="flex flex-wrap gap-2">
         {drift && <Button tone="primary" onClick={() => setAsking("relink")}>Link it again</Button>}
-        <Button busy={rollback.busy} onClick={() => void rollback.run()}>Back to the one before</Button>
+        <Button busy={rollback.busy} onClick={() => void rollback.run()}>Restore previous template</Button>
         <Button onClick={() => setAsking("revoke")}>Use the plain image</Button>
       </span>
     )}>

@@ -45,7 +45,7 @@ function Shown({ lease }: { lease: LeaseView }) {
             ["Driver", lease.driver],
             ["Provider", lease.provider ?? "none"],
             ["Provider ID", <code key="p">{lease.providerLeaseId ?? "none"}</code>],
-            ["Held by", lease.heartbeatRunId ? <Link key="r" className="link" to="/runs/$run" params={{ run: lease.heartbeatRunId }}>run {shortId(lease.heartbeatRunId)}</Link> : "nobody"],
+            ["Held by", lease.heartbeatRunId ? <Link key="r" className="link" to="/runs/$run" params={{ run: lease.heartbeatRunId }}>run {shortId(lease.heartbeatRunId)}</Link> : "no run"],
             ["Policy", words(lease.leasePolicy)],
             ["Since", <Ago key="s" at={lease.acquiredAt} />],
             ["Until", finalStates.includes(lease.status) ? <Ago key="u" at={lease.releasedAt} /> : lease.expiresAt ? <Ago key="u" at={lease.expiresAt} /> : "no limit"],
@@ -105,10 +105,10 @@ function Actions({ lease }: { lease: LeaseView }) {
       <Confirm open={asking === "adopt"} onClose={close} title="Which sandbox it is" action="Destroy it" disabled={!sandbox.trim()}
         about={<>
           <p className="mb-2">The provider's answer was lost. If you have found the sandbox in its console, name it: it is destroyed, and the lease ends.</p>
-          <Field label="Its name at the provider" required>{(id) => <input id={id} className={input} value={sandbox} onChange={(event) => setSandbox(event.target.value)} />}</Field>
+          <Field label="Provider ID" required>{(id) => <input id={id} className={input} value={sandbox} onChange={(event) => setSandbox(event.target.value)} />}</Field>
         </>}
         act={() => api.post("/api/environment-leases/{lease}/adopt", { path, body: { providerLeaseId: sandbox.trim() } })} />
-      <Confirm open={asking === "force"} onClose={close} title="End it on your word" action="End it" disabled={!reason.trim()}
+      <Confirm open={asking === "force"} onClose={close} title="Force-resolve this lease" action="End it" disabled={!reason.trim()}
         about={<>
           <p className="mb-2">Berth stops trying to clean up, whatever the provider still holds. You take care of the rest.</p>
           <Field label="Why" required>{(id) => <input id={id} className={input} value={reason} onChange={(event) => setReason(event.target.value)} />}</Field>

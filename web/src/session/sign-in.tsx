@@ -22,7 +22,7 @@ export function SignIn({ problem }: { problem?: string }) {
       await queries.invalidateQueries({ queryKey: ["session"] });
     } catch (reason) {
       const refused = reason instanceof ApiError && reason.status === 401;
-      setError(refused ? new ApiError(401, reason.code, "This key does not open anything here.", "It may have expired or been revoked; an administrator makes a new one with 'berth token create'.", []) : reason);
+      setError(refused ? new ApiError(401, reason.code, "This key is not valid on this server.", "It may have expired or been revoked; an administrator makes a new one with 'berth token create'.", []) : reason);
     } finally {
       setBusy(false);
     }

@@ -42,7 +42,7 @@ export function Tokens() {
       </Answer>
       {revoked && (
         <Confirm open onClose={() => setRevoked(undefined)} title={`Revoke ${revoked.name}`} action="Revoke it"
-          about="From now on it opens nothing. Whoever uses it is out at once; there is no way back."
+          about="The key stops working at once, also for open sessions. This cannot be undone."
           act={async () => { await api.delete("/api/tokens/{token}", { path: { token: revoked.id } }); await queries.invalidateQueries(tokensQuery(company.id)); }} />
       )}
     </div>
