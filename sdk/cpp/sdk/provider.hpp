@@ -50,7 +50,7 @@ inline Result<bj::object> config_in(const bj::value& params) {
   const bj::object* object = params.if_object();
   const bj::value* config = object != nullptr ? object->if_contains("config") : nullptr;
   if (config == nullptr || !config->is_object()) {
-    return fail(Errc::validation_failed, "/config is no object");
+    return fail(Errc::validation_failed, "/config is not an object");
   }
   return config->get_object();
 }
