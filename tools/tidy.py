@@ -65,7 +65,7 @@ BANS = (
 
 # Words of a private dialect, and what an engineer would write. In comments, messages and documents.
 DIALECT = (
-    (r"\bis no\b(?! longer| more\b)", "is not a"),
+    (r"(?<!there )(?<!this )\bis no\b(?! longer| more\b)", "is not a"),
     (r"\bwhoever\b", "the caller, process or user that it is"),
     (r"\b(is|are|was) told\b", "receives, or: is reported"),
 )

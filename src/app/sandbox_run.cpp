@@ -43,7 +43,7 @@ Result<> write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t done = ::write(fd, bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0 && errno == EPIPE) return fail(Errc::cancelled, "the reader closed the output");
+    if (done < 0 && errno == EPIPE) return fail(Errc::cancelled, "the output has no reader");
     if (done < 0) return io_failure("write", fd == STDERR_FILENO ? "stderr" : "stdout", errno);
     bytes.remove_prefix(static_cast<std::size_t>(done));
   }

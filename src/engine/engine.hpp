@@ -42,8 +42,8 @@ struct Workplace {
 // All use cases over one set of services. Not movable, because the parts refer to each other.
 class Engine {
  public:
-  Engine(Services means_given, const Workplace& place)
-      : services(means_given),
+  Engine(Services given, const Workplace& place)
+      : services(given),
         guards{.reserve = place.logs.reserve(), .quotas = Quotas{services}},
         plugin_configs(place.plugins),
         environments(services, catalog, plugin_configs, place.drivers),

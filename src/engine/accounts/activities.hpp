@@ -10,8 +10,8 @@ namespace berth::engine {
 
 using store::ActivityFilter;
 
-// What a follower of a company is told: entries of the trail, and how often anything of the company
-// has changed, also what leaves no entry, such as the state of a run.
+// What a follower of a company receives: entries of the trail, and how often anything of the
+// company has changed, also what leaves no entry, such as the state of a run.
 struct CompanyNews {
   std::vector<core::Activity> entries;
   std::uint64_t changes = 0;

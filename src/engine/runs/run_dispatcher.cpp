@@ -19,7 +19,7 @@ namespace berth::engine {
 namespace {
 
 // The longest time until runs queued by another server are found.
-constexpr std::chrono::milliseconds workshop_look_every{2000};
+constexpr std::chrono::milliseconds dispatch_interval{2000};
 constexpr std::chrono::milliseconds race_pause{5};
 constexpr std::int64_t orphans_at_a_time = 50;
 
@@ -56,7 +56,7 @@ Task<> RunDispatcher::dispatch() {
   int races_lost = 0;  // in a row
   while (true) {
     has_news_ = false;
-    std::chrono::milliseconds rest = workshop_look_every;
+    std::chrono::milliseconds rest = dispatch_interval;
     const Result<> taken = co_await take_queued();
     if (!taken && taken.error().code == Errc::cancelled) co_return Result<>{};
     // Another server was faster with one of them. The remaining runs are checked again soon.
@@ -65,7 +65,7 @@ Task<> RunDispatcher::dispatch() {
     races_lost = lost_race ? races_lost + 1 : 0;
     if (lost_race) rest = std::min(rest, race_pause * (1 << std::min(races_lost, 8)));
     if (!taken && !lost_race) {
-      log::warn("workshop.dispatch_failed", {{"error", taken.error().message}});
+      log::warn("run.dispatch_failed", {{"error", taken.error().message}});
     }
     if (has_news_) continue;
     news_.expires_after(rest);

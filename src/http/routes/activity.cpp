@@ -15,7 +15,7 @@ BOOST_DESCRIBE_STRUCT(ActivityQuery, (), (entity_type, entity_id, action, limit,
 
 // The entry after which a stream sends: the client's own, or the newest one. A client whose entry
 // is not in the trail (of another company, of a database that was restored) cannot be sent what
-// came after it: the client is told, and the stream begins now.
+// came after it: an event reports it to the client, and the stream begins now.
 Task<std::optional<core::EventId>> find_start(engine::Activities& activities, core::Call call,
                                               core::CompanyId company,
                                               std::optional<std::string> last_event_id,

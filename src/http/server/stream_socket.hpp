@@ -106,8 +106,8 @@ class StreamSocket final : public Socket {
     co_return Result<>{};
   }
 
-  // Answers the upgrade, once. Whoever comes while the answer is on its way waits for it: Beast
-  // begins its state anew when it is out.
+  // Answers the upgrade, once. A caller that comes while the answer is on its way waits for it:
+  // Beast begins its state anew when it is out.
   Task<> accept() {
     if (ready_) co_return Result<>{};
     BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());

@@ -61,7 +61,7 @@ std::span<char> bytes_of(std::span<char*> words) {
 }
 
 // Continues in an orphaned child, so that the process that started it need not wait for its end.
-int nurse(std::span<char> command_line) {
+int serve_prefork(std::span<char> command_line) {
   ::fcntl(control_fd, F_SETFD, FD_CLOEXEC);
   ::close_range(control_fd + 1, ~0U, 0);
   const pid_t pid = ::fork();
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   const std::span<char*> words{argv, static_cast<std::size_t>(argc)};
   const std::string_view verb = words.size() > 1 ? words[1] : "";
   if (verb == "hold" && words.size() == 3) return hold(words[2], bytes_of(words));
-  if (verb == "prefork" && words.size() == 3) return nurse(bytes_of(words));
+  if (verb == "prefork" && words.size() == 3) return serve_prefork(bytes_of(words));
   if (verb == "serve-stdio" && words.size() == 3) return serve_stdio(words[2]);
   if (verb == "plugin") return run_plugin(words.subspan(2));
   if (verb == "version" && words.size() == 2) {

@@ -120,7 +120,7 @@ bool keep_only(int channel, int network, int returns) {
                           rlimit open_files, std::span<char> command_line) {
   ::setsid();
   const Fd channel{channel_fd};
-  auto unborn = sandbox::Cell::conceive({}, {.id = "nursed",
+  auto unborn = sandbox::Cell::conceive({}, {.id = "preforked",
                                              .open_files = open_files,
                                              .command_line = command_line,
                                              .network_namespace = lent.network.get(),

@@ -431,9 +431,9 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
 }
 
 void Wardens::take_back(Warden warden) {
-  constexpr int a_habit = 2;
+  constexpr int reuse_from_command = 2;
   constexpr std::size_t idle_max = 2;
-  if (retired_ || started_ < a_habit || idle_.size() >= idle_max) return;
+  if (retired_ || started_ < reuse_from_command || idle_.size() >= idle_max) return;
   idle_.push_back(std::move(warden));
 }
 

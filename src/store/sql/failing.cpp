@@ -21,7 +21,7 @@ class FailingSession final : public Session {
 
  private:
   static std::unexpected<Error> failure() {
-    return fail(Errc::store_failed, "the store failed as it was told to");
+    return fail(Errc::store_failed, "the store failed as the test asked");
   }
 
   Session& inner_;
@@ -63,7 +63,7 @@ void FailingDatabase::transact(Verb verb, Work work, Done done) {
   if (++transactions_ != failing_transaction_) {
     return (inner_.*verb)(counted(std::move(work)), std::move(done));
   }
-  const Error failure{code_, "the store failed as it was told to"};
+  const Error failure{code_, "the store failed as the test asked"};
   if (way_ == Way::refuse) return done(std::unexpected(failure));
   (inner_.*verb)(counted(std::move(work)),
                  [done = std::move(done), failure](Result<> result) mutable {
