@@ -80,6 +80,7 @@ class Limits(PluginTest):
         ended = wait_for_end(server, run)
         self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "plugin_protocol"), ended)
         self.assertIn("the metadata has more than 262144 bytes", ended["error"])
+        self.assertTrue(eventually(lambda: not self.boxes()), "its sandbox is left behind")
 
     def test_a_plugin_that_fills_its_folder_is_stopped_with_a_reason_and_a_remedy(self):
         server = self.serve(BERTH_PLUGIN_FILES_MB="8")

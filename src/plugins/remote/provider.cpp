@@ -73,10 +73,17 @@ std::unexpected<Error> wrong_answer(const std::string& method, const std::string
   return fail(Errc::plugin_protocol, method + ": " + why, "report it to the author of the plugin");
 }
 
+// Both are kept with the lease, shown in lists, and sent back with every call for it.
+constexpr std::size_t id_bytes_max = 1024;
+constexpr std::size_t metadata_bytes_max = std::size_t{256} << 10;
+
+std::optional<std::string> short_id_in(const bj::object& answer) {
+  std::optional<std::string> id = text_at(answer, "providerLeaseId");
+  if (id && (id->empty() || id->size() > id_bytes_max)) id.reset();
+  return id;
+}
+
 Result<> check_size(const bj::object& answer) {
-  // Both are kept with the lease, shown in lists, and sent back with every call for it.
-  constexpr std::size_t id_bytes_max = 1024;
-  constexpr std::size_t metadata_bytes_max = std::size_t{256} << 10;
   if (text_at(answer, "providerLeaseId").value_or("").size() > id_bytes_max) {
     return wrong_answer("environmentAcquireLease", "the providerLeaseId has more than " +
                                                        std::to_string(id_bytes_max) + " bytes");
@@ -296,15 +303,20 @@ Task<RemoteLease> RemoteProvider::acquire(const PlaceRef& lease, AcquireFacts fa
     more["requestedExpiresAt"] = to_iso8601(*facts.requested_expires_at);
   }
   BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentAcquireLease", std::move(more)));
-  BERTH_CO_TRY(RemoteLease made, co_await lease_from(place, lease, std::move(answer)));
+  PlaceRef unwanted = lease.clone();
+  if (answer.is_object()) unwanted.provider_lease_id = short_id_in(answer.get_object());
+  Result<RemoteLease> made = co_await lease_from(place, lease, std::move(answer));
+  if (!made) {
+    // Its sandbox is there although the answer about it is refused.
+    if (unwanted.provider_lease_id) BERTH_CO_DO(co_await destroy(unwanted));
+    co_return made;
+  }
   if (!facts.requested_expires_at ||
-      (made.expires_at && *made.expires_at <= *facts.requested_expires_at)) {
+      (made->expires_at && *made->expires_at <= *facts.requested_expires_at)) {
     co_return made;
   }
   // A provider that cannot guarantee the end of a lease is not given one that must end.
-  PlaceRef unwanted = lease.clone();
-  unwanted.provider_lease_id = made.provider_lease_id;
-  unwanted.metadata = made.metadata;
+  unwanted.metadata = made->metadata;
   const auto destroyed = co_await destroy(unwanted);
   co_return fail(Errc::lease_acquire_failed,
                  place.driver.plugin_key + ": the provider does not end leases by itself" +
