@@ -30,7 +30,7 @@ Task<std::optional<core::EventId>> Activities::newest(core::Call call, core::Com
 }
 
 Task<bool> Activities::has(core::Call call, core::CompanyId company, core::EventId entry) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<bool> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<bool> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::has_activity(s, company, entry);
   });

@@ -56,7 +56,7 @@ Result<std::vector<std::string>> names_where(store::Session& session, Test is_so
   return names;
 }
 
-Result<Wall> sandbox_network(store::Session& session, const Services& /*means*/) {
+Result<Wall> sandbox_network(store::Session& session, const Services& /*services*/) {
   Wall wall{.key = "sandbox_network", .title = "Sandbox network", .against = Attacker::agent};
   BERTH_TRY(const auto names, names_where(session, [](const core::LinuxConfig& config) {
               return config.network == core::LinuxNetwork::host;
@@ -72,7 +72,7 @@ Result<Wall> sandbox_network(store::Session& session, const Services& /*means*/)
       "remove network: host from them, and name what they may reach in egress.allow");
 }
 
-Result<Wall> sandbox_allowances(store::Session& session, const Services& /*means*/) {
+Result<Wall> sandbox_allowances(store::Session& session, const Services& /*services*/) {
   Wall wall{.key = "sandbox_allowances", .title = "Sandbox weakenings", .against = Attacker::agent};
   BERTH_TRY(const auto names, names_where(session, [](const core::LinuxConfig& config) {
               const bool allows = config.allow && !config.allow->empty();

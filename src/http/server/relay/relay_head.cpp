@@ -156,12 +156,6 @@ std::string named_for_connection(const Request& request) {
   return names;
 }
 
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ");
-  for (const char c : value) out += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
-  out.append("\r\n");
-}
-
 // A response field as the client gets it; nothing if it leads away from the server inside.
 std::optional<std::string> for_client(std::string_view name, std::string_view value,
                                       const AnswerFacts& facts) {
