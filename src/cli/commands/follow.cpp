@@ -96,7 +96,7 @@ void TranscriptView::finish(Context& context, const bj::value& run) const {
   out << std::flush;
 }
 
-void TranscriptView::tell_why(Session& session, const bj::value& run) const {
+void TranscriptView::tell_why(Context& context, const bj::value& run) const {
   if (!text_) return;
   const std::string error = text_of(run, "error");
   if (!error.empty()) context.console().err << "berth: " << printable(error) << "\n";
@@ -158,7 +158,7 @@ Result<> follow_run(Context& context, Attachment& attachment, AttachOptions requ
   context.end_with(exit_code_of_run(run));
   tell_losses(context, run);
   if (auto error = error_of_run(run)) return std::unexpected(*std::move(error));
-  view.tell_why(session, run);
+  view.tell_why(context, run);
   return {};
 }
 
