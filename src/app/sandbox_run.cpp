@@ -107,7 +107,7 @@ class SandboxRun {
         request_(std::move(request)),
         console_(console),
         linux_(loop.get_executor(), pool_, random_, clock_,
-               options_with_way_out(std::move(options), wish_.config, egress_gateway_)) {
+               options_with_way_out(std::move(options), request_.config, egress_gateway_)) {
     const std::string id = make_uuid(random_, clock_.now());
     key_ = core::SandboxId::parse(id).value();
     lease_ = execution::PlaceRef{.lease_id = core::LeaseId::parse(id).value(),

@@ -16,11 +16,11 @@ std::unexpected<Error> cannot(std::string_view provider, std::string_view what) 
 
 Task<execution::CapturedTemplate> Provider::capture_template(bj::object /*config*/,
                                                              SandboxName /*name*/,
-                                                             execution::CaptureTemplate /*wish*/) {
+                                                             execution::CaptureTemplate /*request*/) {
   co_return cannot(key(), "capture");
 }
 
-Task<bool> Provider::delete_template(bj::object /*config*/, execution::DeleteTemplate /*wish*/) {
+Task<bool> Provider::delete_template(bj::object /*config*/, execution::DeleteTemplate /*request*/) {
   co_return cannot(key(), "delete captured");
 }
 
