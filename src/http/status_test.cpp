@@ -6,7 +6,7 @@ namespace berth::http {
 namespace {
 
 TEST(Status, EveryCauseIsAnErrorStatus){
-#define X(name, kind)                                    \
+#define X(name, kind)                              \
   EXPECT_GE(status_of(Errc::name), 400U) << #name; \
   EXPECT_LT(status_of(Errc::name), 600U) << #name;
     BERTH_ERRC_LIST(X)

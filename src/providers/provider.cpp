@@ -14,9 +14,8 @@ std::unexpected<Error> cannot(std::string_view provider, std::string_view what) 
 
 }  // namespace
 
-Task<execution::CapturedTemplate> Provider::capture_template(bj::object /*config*/,
-                                                             SandboxName /*name*/,
-                                                             execution::CaptureTemplate /*request*/) {
+Task<execution::CapturedTemplate> Provider::capture_template(
+    bj::object /*config*/, SandboxName /*name*/, execution::CaptureTemplate /*request*/) {
   co_return cannot(key(), "capture");
 }
 
