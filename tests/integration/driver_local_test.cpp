@@ -35,7 +35,7 @@ class LocalPlace final : public DriverPlace {
   bj::object config() const override { return {}; }
   pid_t keeper_of(const PlaceRef& lease) const override {
     const auto found = keeper::look_at_keeper(root() + "/" + lease.lease_id.str() + "/keeper");
-    return found ? found->card.pid : 0;
+    return found ? found->identity.pid : 0;
   }
   std::vector<std::string> leftovers() const override {
     return names_in(root()).value_or(std::vector<std::string>{});

@@ -41,7 +41,7 @@ void SshPlace::add_secrets(PlaceRef& lease) const {
 
 pid_t SshPlace::keeper_of(const PlaceRef& lease) const {
   const auto found = keeper::look_at_keeper(berth_folder() + "/leases/" + lease.lease_id.str());
-  return found ? found->card.pid : 0;
+  return found ? found->identity.pid : 0;
 }
 
 std::vector<std::string> SshPlace::leftovers() const {

@@ -33,7 +33,7 @@ TEST_F(KeeperLife, IsFoundByItsFolderWhileItLivesAndAfterItsEnd) {
   keeper::FoundKeeper found = look();
   EXPECT_EQ(found.life, Life::alive);
   EXPECT_EQ(found.id, "k");
-  EXPECT_EQ(found.card.pid, keeper_pid());
+  EXPECT_EQ(found.identity.pid, keeper_pid());
   ASSERT_TRUE(client().stop(0ms));
   ASSERT_TRUE(wait_for_keeper());
   found = look();

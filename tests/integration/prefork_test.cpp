@@ -52,7 +52,7 @@ class Nursed {
   keeper::KeeperClient& client() { return client_; }
   pid_t keeper_pid() const {
     const auto found = keeper::look_at_keeper(folder_);
-    return found ? found->card.pid : 0;
+    return found ? found->identity.pid : 0;
   }
   std::string said(const std::string& script) {
     const keeper::Exec exec{.exec_id = "e" + std::to_string(++last_id_),

@@ -201,7 +201,7 @@ Result<> Sandbox::start(const Origin& origin) {
     client_.emplace(std::move(control));
     BERTH_DO(client_->list());  // then its card exists
     BERTH_TRY(const keeper::FoundKeeper found, keeper::look_at_keeper(folder_));
-    pid_ = found.card.pid;
+    pid_ = found.identity.pid;
   }
   BERTH_DO(client_->renew(10min));
   BERTH_TRY(isolation_, client_->confine(origin.plan));
