@@ -44,7 +44,7 @@ endfunction()
 # Compiles several sources of a target at once. That halves the time where they instantiate the same templates, which is
 # everywhere; names in unnamed namespaces are therefore unique in a library and in a test program.
 function(berth_compile_in_batches target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
 endfunction()
 
 # berth_test(NAME LABEL unit|contract|integration|... SOURCES ... DEPENDS ...): one GoogleTest program, one CTest entry per
