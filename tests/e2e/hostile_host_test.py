@@ -1,8 +1,11 @@
-"""A host behind ssh that answers with any bytes does not cost the server its memory."""
+"""A host behind ssh that answers with any bytes costs the server neither its memory nor its disk."""
 
+import os
+import subprocess
 import unittest
 from pathlib import Path
 
+import runs_support as runs
 from sshd import PROGRAM, Sshd
 from support import BerthTest
 
@@ -30,6 +33,12 @@ class HostileHosts(BerthTest):
         self.addCleanup(host.stop)
         return host
 
+    def environment(self, server, host):
+        made = server.post(f"/api/companies/{server.company()}/environments",
+                           {"name": "host", "driver": "ssh", "config": host.config()})
+        self.assertEqual(made.status, 201, made.text)
+        return made.json["id"]
+
     def test_an_answer_without_end_is_refused_before_it_fills_the_memory(self):
         program = self.folder / "endless"
         program.write_text(ENDLESS)
@@ -42,6 +51,25 @@ class HostileHosts(BerthTest):
         status = Path(f"/proc/{server.process.pid}/status").read_text()
         peak_kb = int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
         self.assertLess(peak_kb, 400 << 10)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root: mounts a small disk")
+    def test_its_output_leaves_the_reserve_of_the_disk(self):
+        self.home.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", self.home], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.home], check=True)
+        host = self.sshd().start()
+        server = self.serve()
+        place = self.environment(server, host)
+        run = server.post(f"/api/companies/{server.company()}/runs",
+                          {"command": "sh", "args": ["-c", "yes | head -c 400000000"], "environmentId": place})
+        self.assertEqual(run.status, 202, run.text)
+        reserve = (160 << 20) // 8
+
+        # Without a limit the disk would be full by now, or the run would have all its output.
+        runs.eventually(lambda: "run.follow_failed" in server.said())
+        disk = os.statvfs(self.home)
+        self.assertGreater(disk.f_bavail * disk.f_frsize, reserve // 2)
+        server.post(f"/api/heartbeat-runs/{run.json['id']}/cancel", {})
 
 
 if __name__ == "__main__":
