@@ -36,6 +36,16 @@ bool follows(RunState state, RunEvent event) {
          core::advance(RunState::running, event) == state;
 }
 
+// An error may quote what the command was given, such as its PATH.
+std::string without_secrets(const std::string& text, const core::HiddenValues& hidden) {
+  if (hidden.empty()) return text;
+  const core::RedactionSet set{hidden.all()};
+  core::Redactor redactor{set};
+  std::string shown = redactor.push(text);
+  shown += redactor.flush();
+  return shown;
+}
+
 // Whether the keeper that limits the command's output looks at the disk of another machine.
 bool is_elsewhere(const drivers::PlaceRef& place, core::DriverKind driver) {
   if (driver == core::DriverKind::sandbox) {
@@ -339,9 +349,9 @@ Task<> RunJob::count_usage() {
 
 Task<> RunJob::finish(End end) {
   fault_point("execute.ended");
-  if (end.error) {  // text from a driver or from the agent
-    end.error->message = core::storable(end.error->message);
-    end.error->remedy = core::storable(end.error->remedy);
+  if (end.error) {  // text from a driver, a host or the agent
+    end.error->message = core::storable(without_secrets(end.error->message, hidden_));
+    end.error->remedy = core::storable(without_secrets(end.error->remedy, hidden_));
   }
   std::optional<bj::object> usage;
   if (end.command) {
