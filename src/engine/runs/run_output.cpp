@@ -175,6 +175,19 @@ Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
   co_return co_await publish();
 }
 
+// Not an agent's event: those are counted, to pass over what an earlier server has stored.
+Task<> RunOutput::warned(std::string message) {
+  events_.push_back({.company_id = run_.company_id,
+                     .run_id = run_.id,
+                     .agent_id = run_.agent_id,
+                     .event_type = "lifecycle",
+                     .level = core::EventLevel::warn,
+                     .message = core::storable(message),
+                     .payload = bj::object{{"status", name_of(run_.status)}},
+                     .created_at = services_.clock.now()});
+  co_return co_await save_events();
+}
+
 Task<> RunOutput::publish() {
   services_.feed.said(run_.id);
   BERTH_CO_DO(co_await save_events());

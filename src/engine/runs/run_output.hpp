@@ -33,6 +33,7 @@ class RunOutput final : public drivers::OutputTaker {
   void leave_disk_reserve() { leaves_reserve_ = true; }
 
   Task<> take(std::span<const drivers::OutputPiece> pieces) override;
+  Task<> warned(std::string message) override;
   // Records the current size on the run's row for other servers. A short command's size is recorded
   // with its end.
   Task<> tell();
