@@ -106,6 +106,8 @@ class OutputTaker {
  public:
   virtual ~OutputTaker() = default;
   virtual Task<> take(std::span<const OutputPiece> pieces) = 0;
+  // The place has lost something that the command was promised; the command continues.
+  virtual Task<> warned(std::string message);
 };
 
 // `lost`: the process that watched the command was killed, and the command with it. `lapsed`: the

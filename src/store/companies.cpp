@@ -61,6 +61,8 @@ Result<> delete_company(Session& session, const core::CompanyId& id) {
       unfinished_states<core::LeaseState>() +
       ")) and not exists (select 1 from sandboxes where company_id = $1 and status in (" +
       unfinished_states<core::SandboxState>() +
+      ")) and not exists (select 1 from templates where company_id = $1 and status in (" +
+      unfinished_states<core::TemplateState>() +
       ")) and not exists (select 1 from heartbeat_runs where company_id = $1 and status in (" +
       unfinished_states<core::RunState>() + "))";
   BERTH_TRY(const Rows gone, query(session, sql, id));
@@ -68,8 +70,10 @@ Result<> delete_company(Session& session, const core::CompanyId& id) {
   BERTH_TRY(const auto company, find_company(session, core::Reach::everything(), id));
   return fail(
       Errc::company_in_use,
-      "Company " + company.value.name + " has runs, leases or sandboxes that are not finished",
-      "wait until its runs have ended and their sandboxes are gone, then repeat");
+      "Company " + company.value.name +
+          " has runs, leases or sandboxes that are not finished, or templates",
+      "wait until its runs have ended and their sandboxes are gone, delete its templates, then "
+      "repeat");
 }
 
 Result<std::int64_t> count_companies(Session& session) {

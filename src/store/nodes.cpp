@@ -146,7 +146,11 @@ Result<std::int64_t> prune_nodes(Session& session, Time before, std::int64_t lim
       " and " +
       is_unfinished<core::LeaseState>() +
       ") and not exists (select 1 from sandboxes where node_id = nodes.id and " +
-      is_unfinished<core::SandboxState>() + ") order by id limit $2)";
+      is_unfinished<core::SandboxState>() +
+      ") and not exists (select 1 from templates where node_id = nodes.id and " +
+      is_unfinished<core::TemplateState>() +
+      ") and not exists (select 1 from setup_sessions where node_id = nodes.id and " +
+      is_unfinished<core::SetupState>() + ") order by id limit $2)";
   BERTH_TRY(const Rows gone, query(session, sql, before, limit));
   return gone.changed;
 }

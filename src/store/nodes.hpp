@@ -34,9 +34,9 @@ Result<bool> fence_node(Session& session, const core::Node& seen, Time now);
 // `conflict` when the caller is fenced itself.
 Result<std::vector<core::Node>> fence_silent_nodes(Session& session, const core::NodeId& by,
                                                    Time silent_since, Time now);
-// Deletes up to `limit` nodes that were fenced before `before` and have no unfinished runs, leases
-// or sandboxes; returns how many. A node that is only silent remains: fencing it is a separate
-// decision.
+// Deletes up to `limit` nodes that were fenced before `before` and have no unfinished runs, leases,
+// sandboxes or setup sessions and no templates; returns how many. A node that is only silent
+// remains: fencing it is a separate decision.
 Result<std::int64_t> prune_nodes(Session& session, Time before, std::int64_t limit);
 
 }  // namespace berth::store

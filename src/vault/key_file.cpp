@@ -37,7 +37,8 @@ Result<> check_privacy(int fd, const std::string& path) {
                 "name the key file itself with BERTH_MASTER_KEY_FILE");
   }
   const uid_t self = ::geteuid();
-  if (self != 0 && found.st_uid != self) {
+  // Root could read it, but so could its owner.
+  if (found.st_uid != self) {
     return fail(Errc::master_key_exposed,
                 called(path) + ": belongs to user " + std::to_string(found.st_uid) +
                     ", not to user " + std::to_string(self) + " who runs Berth",

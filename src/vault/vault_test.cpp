@@ -215,6 +215,15 @@ TEST_F(VaultTest, AFileOfAnotherUserIsRefused) {
   EXPECT_EQ(status, 0);
 }
 
+TEST_F(VaultTest, AFileOfAnotherUserIsRefusedByRootToo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  open_file();
+  ASSERT_EQ(::chown(file().c_str(), 65533, 65533), 0);
+  const Error error = refusal(from_file());
+  EXPECT_EQ(error.code, Errc::master_key_exposed);
+  EXPECT_THAT(error.remedy, HasSubstr("chown 0 " + file()));
+}
+
 TEST_F(VaultTest, ALinkIsFollowedAndItsTargetIsHeldToTheRules) {
   open_file();
   const std::string link = folder_ + "/link.key";

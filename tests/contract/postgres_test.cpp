@@ -85,9 +85,26 @@ TEST_F(PostgresTest, AChangeWhoseCommitIsNotAnsweredIsReportedAsUnknownAndNotRep
   ASSERT_FALSE(done);
   EXPECT_EQ(name_of(done.error().code), name_of(Errc::store_unreachable));
   EXPECT_TRUE(done.error().message.contains("unknown")) << done.error().message;
+  EXPECT_FALSE(done.error().message.contains("postgresql://")) << done.error().message;
   EXPECT_EQ(runs, 1);
   run_on_postgres(schema_->url(), "drop trigger vanish on settings");
   EXPECT_WORKS(write_now(*database, add_one));
+}
+
+TEST_F(PostgresTest, AFailureDoesNotShowWhereTheDatabaseIs) {
+  const auto database = open(1);
+  const auto failure_of = [&](const char* sql) {
+    const Result<> done = read_now(*database, [&](Session& s) -> Result<> {
+      BERTH_DO(s.run(sql, {}));
+      return {};
+    });
+    return done ? Error{} : done.error();
+  };
+  const Error refused = failure_of("select count(*) from no_such_table");
+  EXPECT_EQ(name_of(refused.code), name_of(Errc::store_failed));
+  EXPECT_EQ(refused.message, "the database failed");
+  run_on_postgres(schema_->url(), "drop table settings");
+  EXPECT_EQ(failure_of("select 1 from settings").message, "the database failed");
 }
 
 TEST_F(PostgresTest, ServersThatStartTogetherMigrateOnce) {

@@ -324,6 +324,21 @@ TEST_P(LeasesAndSandboxes, ACompanyWithASandboxStaysUntilItIsGone) {
             0);
 }
 
+TEST_P(LeasesAndSandboxes, ACompanyStaysWhileItHasATemplate) {
+  const std::string insert =
+      "insert into templates (id, company_id, name, provider, kind, binding, expendable, status, "
+      "config, metadata, attempts, created_at, updated_at, version) values ('t', '" +
+      acme_->id.str() + "', 'base', 'linux', 'snapshot', '', 0, 'ready', '{}', '{}', 0, 1, 1, 1)";
+  EXPECT_WORKS(write([&](Session& s) { return s.run(insert, {}); }));
+  const auto remove = [&] {
+    return write([&](Session& s) { return delete_company(s, acme_->id); });
+  };
+  EXPECT_FAILS(remove(), Errc::company_in_use);
+  EXPECT_WORKS(
+      write([](Session& s) { return s.run("update templates set status = 'deleted'", {}); }));
+  EXPECT_WORKS(remove());
+}
+
 TEST_P(LeasesAndSandboxes, OnlyTheMovesOfASandboxThatTheTableHasAreMade) {
   for (const SandboxState from : all<SandboxState>()) {
     for (const SandboxEvent on : all<SandboxEvent>()) {

@@ -231,6 +231,41 @@ TEST_P(LostNode, AnotherNodeAdoptsItsRun) {
       Errc::conflict);
 }
 
+TEST_P(LostNode, RemainsWhileATemplateOrASetupSessionNamesIt) {
+  const auto prune = [&] {
+    return *write([&](Session& s) { return prune_nodes(s, now() + 1'000'000, 10); });
+  };
+  lose();
+  const std::string company = held_->company_id.str();
+  const std::string environment = held_->environment_id->str();
+  const std::string node = "'" + lost_->id.str() + "'";
+  const std::string times = "1, 1, 1)";
+  for (const std::string& step : {
+           std::string{"update heartbeat_runs set status = 'interrupted'"},
+           std::string{"update environment_leases set status = 'expired'"},
+           std::string{"update sandboxes set status = 'lost'"},
+           "insert into templates (id, company_id, name, provider, kind, binding, node_id, "
+           "expendable, status, config, metadata, attempts, created_at, updated_at, version) "
+           "values ('t', '" +
+               company + "', 'base', 'linux', 'snapshot', '', " + node +
+               ", 0, 'ready', '{}', '{}', 0, " + times,
+           "insert into setup_sessions (id, company_id, environment_id, provider, "
+           "environment_lease_id, status, started_by, node_id, expires_at, created_at, "
+           "updated_at, version) values ('s', '" +
+               company + "', '" + environment +
+               "', 'linux', 'l', 'waiting_for_user', 'operator', " + node + ", 1, " + times,
+       }) {
+    EXPECT_WORKS(write([&](Session& s) { return s.run(step, {}); }));
+  }
+  EXPECT_EQ(prune(), 0) << "a template and a setup session name it";
+  EXPECT_WORKS(write(
+      [](Session& s) { return s.run("update setup_sessions set status = 'cancelled'", {}); }));
+  EXPECT_EQ(prune(), 0) << "a template names it";
+  EXPECT_WORKS(
+      write([](Session& s) { return s.run("update templates set status = 'deleted'", {}); }));
+  EXPECT_EQ(prune(), 1);
+}
+
 TEST_P(LostNode, ItIsForgottenOnceItHoldsNothingAndItsTimeIsUp) {
   const auto prune = [&](Time before) {
     return *write([&](Session& s) { return prune_nodes(s, before, 10); });

@@ -7,6 +7,7 @@ import textwrap
 import unittest
 
 import runs_support as runs
+import sandbox_test
 from support import BERTH, BerthTest, clean_environment
 
 MEGABYTE = 1 << 20
@@ -38,6 +39,19 @@ FILLER = textwrap.dedent("""\
     for number in range(1000):
         (home / str(number)).write_bytes(bytes(8 << 20))
         time.sleep(0.1)
+    """)
+
+# Fills the disk with a file that has no name.
+NAMELESS = textwrap.dedent("""\
+    #!/usr/bin/python3
+    import os, sys, time
+    sys.stdin.read()
+    path = os.environ["HOME"] + "/nameless"
+    with open(path, "wb") as file:
+        os.unlink(path)
+        for _ in range(1000):
+            file.write(bytes(8 << 20))
+            time.sleep(0.1)
     """)
 
 
@@ -153,6 +167,23 @@ class Quota(BerthTest):
         self.assertEqual(runs.look(server, other)["status"], "running", "it is not the one that fills the disk")
         self.assertTrue(runs.eventually(lambda: server.post(f"/api/agents/{agent}/reset", {}).status == 200))
         server.post(f"/api/heartbeat-runs/{other}/cancel", {})
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
+    @unittest.skipIf(sandbox_test.WHY_NOT, f"no sandboxes here: {sandbox_test.WHY_NOT}")
+    def test_an_agent_that_fills_the_disk_by_a_deleted_file_is_stopped_before_the_reserve(self):
+        home = self.small_disk(512)
+        server = self.serve(home=home, place="Sandbox")
+        self.addCleanup(server.kill)
+        agent = server.post(f"/api/companies/{server.company()}/agents", {
+            "name": "Ada", "adapterType": "claude_local", "adapterConfig": {"command": "nameless"}}).json["id"]
+        for _ in range(2):  # the first turn finds no program, and makes the home
+            run = server.post(f"/api/agents/{agent}/heartbeat/invoke", {"prompt": "fill"}).json["id"]
+            ended = runs.wait_for_end(server, run)
+            program = next((home / "agents").glob("*/home")) / ".local" / "bin" / "nameless"
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text(NAMELESS)
+            program.chmod(0o755)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "store_full"), ended)
 
     def test_a_template_makes_no_prompt_that_is_longer_than_a_prompt_may_be(self):
         server = self.serve()

@@ -62,6 +62,18 @@ class Secrets(BerthTest):
             f"/api/environments/{environment.json['id']}/secret-refs", "/metrics",
             f"/api/heartbeat-runs/{run}", f"/api/heartbeat-runs/{run}/events", f"/api/heartbeat-runs/{run}/log"]
 
+    def test_the_error_of_a_run_does_not_quote_a_secret_variable(self):
+        server = self.serve()
+        secret = self.make(server)["id"]
+        run = runs.start(server, "no-such-program", env={"PATH": {"type": "secret_ref", "secretId": secret}})
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual(ended["errorCode"], "command_not_found", ended)
+        for path in (f"/api/heartbeat-runs/{run}", f"/api/heartbeat-runs/{run}/events"):
+            self.assertNotIn(VALUE, server.get(path).text)
+        self.assertEqual(server.stop(), 0)
+        for file in server.home.glob("berth.db*"):
+            self.assertNotIn(VALUE.encode(), file.read_bytes(), file.name)
+
     def test_a_refused_value_is_not_repeated_in_the_error(self):
         server = self.serve("--log-level", "debug")
         path = f"/api/companies/{server.company()}/secrets"

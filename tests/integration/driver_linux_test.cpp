@@ -47,7 +47,8 @@ class LinuxPlace final : public DriverPlace {
         providers::LinuxOptions{.state_root = root(),
                                 .keeper_program = BERTH_KEEPER,
                                 .images_folder = folder_.file("images"),
-                                .templates_folder = folder_.file("templates")});
+                                .templates_folder = folder_.file("templates"),
+                                .egress_gateway = gateway_ ? &*gateway_ : nullptr});
     provider_ = made.get();
     providers->add(std::move(made));
     return std::make_unique<Sandbox>(*providers);
@@ -83,12 +84,17 @@ class LinuxPlace final : public DriverPlace {
     return left;
   }
   std::string root() const { return folder_.file("sandboxes"); }
+  // For the drivers that are made from now on.
+  providers::EgressGateway& give_gateway(asio::io_context& loop, asio::thread_pool& pool) {
+    return gateway_.emplace(loop, pool, clock_);
+  }
   providers::Linux& provider() const { return *provider_; }  // the most recent one
 
  private:
   tests::TemporaryFolder folder_;
   SystemRandom random_;
   SystemClock clock_;
+  std::optional<providers::EgressGateway> gateway_;
   std::vector<std::unique_ptr<providers::BuiltInProviders>> providers_;
   providers::Linux* provider_ = nullptr;
   mutable std::set<pid_t> keepers_;
@@ -189,6 +195,38 @@ TEST_P(LinuxSandbox, APortOfItsLoopbackIsReachedOverEitherProtocol) {
     EXPECT_EQ(got, family);
     EXPECT_TRUE(await(driver().cancel(lease(), listening.exec_id, 0)));
   }
+}
+
+class Warned final : public OutputTaker {
+ public:
+  Task<> take(std::span<const OutputPiece> /*pieces*/) override { co_return Result<>{}; }
+  Task<> warned(std::string message) override {
+    warning = std::move(message);
+    co_return Result<>{};
+  }
+  std::string warning;
+};
+
+TEST_P(LinuxSandbox, ACommandWhoseEgressIsNotRestoredAfterARestartSaysSo) {
+  // What runs inside has the port of the proxy, so that the next server cannot listen there.
+  const Command taking = command({"python3", "-c",
+                                  "import socket, time\n"
+                                  "s = socket.create_server(('127.0.0.1', 3128))\n"
+                                  "time.sleep(600)"});
+  ASSERT_TRUE(await(driver().start(lease(), taking)));
+  Result<Fd> reached = fail(Errc::port_unreachable, "not tried");
+  for (int i = 0; i < 5000 && !reached; ++i) reached = await(driver().dial(lease(), 3128));
+  ASSERT_TRUE(reached) << reached.error().message;
+  providers::EgressGateway& gateway = static_cast<LinuxPlace&>(place()).give_gateway(loop_, pool_);
+  restart_driver();
+  Warned taker;
+  const auto following = begin(driver().follow(lease(), taking.exec_id, 0, taker));
+  EXPECT_TRUE(run_until([&] { return !taker.warning.empty(); }, 20s));
+  EXPECT_TRUE(taker.warning.contains("lost its egress")) << taker.warning;
+  EXPECT_FALSE(taker.warning.contains(linux_place().root())) << taker.warning;
+  EXPECT_TRUE(await(driver().cancel(lease(), taking.exec_id, 0)));
+  EXPECT_TRUE(finish(following));
+  EXPECT_TRUE(await(gateway.close_all()));
 }
 
 TEST_P(LinuxSandbox, WithTheNetworkOfThisMachineNoPortIsReached) {

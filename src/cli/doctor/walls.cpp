@@ -188,11 +188,31 @@ Wall judge_database(const std::string& url, const std::string& ssl_mode) {
       remedy);
 }
 
+namespace {
+
+// The server creates this file in its home; another user may examine it later.
+uid_t server_user(const std::string& home) {
+  struct stat found{};
+  return ::lstat((home + "/lock").c_str(), &found) == 0 ? found.st_uid : ::geteuid();
+}
+
+bool is_of_another_user(const struct stat& found, const std::string& home) {
+  return found.st_uid != 0 && found.st_uid != server_user(home);
+}
+
+}  // namespace
+
 std::optional<Wall> check_home_files(const Machine& machine) {
   const std::string& home = machine.settings.home;
   Wall wall{.key = "home_files", .title = "Files of the server", .against = Attacker::local_user};
   struct stat found{};
   if (::stat(home.c_str(), &found) != 0) return std::nullopt;
+  if (is_of_another_user(found, home)) {
+    return falls(
+        std::move(wall), WallState::open,
+        "User " + std::to_string(found.st_uid) + " owns " + home + " and can replace its files.",
+        "chown " + std::to_string(server_user(home)) + " " + home);
+  }
   if ((found.st_mode & 022) != 0) {
     return falls(std::move(wall), WallState::open, "Other users can write to " + home + ".",
                  "chmod go-w " + home);
@@ -219,7 +239,7 @@ std::optional<Wall> check_key_file(const Machine& machine) {
   Wall wall{.key = "key_file", .title = "Master key file", .against = Attacker::local_user};
   struct stat found{};
   if (::stat(path.c_str(), &found) != 0) return std::nullopt;
-  if ((found.st_mode & 077) != 0) {
+  if ((found.st_mode & 077) != 0 || is_of_another_user(found, machine.settings.home)) {
     return falls(std::move(wall), WallState::open, "Other users can read " + path + ".",
                  "chmod 600 " + path + ", then rotate the key with 'berth secret rekey'");
   }

@@ -96,6 +96,23 @@ TEST_F(WallFiles, AKeyFileIsItsOwnersAloneAndNotListedBeforeThereIsOne) {
   EXPECT_EQ(check_key_file(machine_)->against, core::Attacker::local_user);
 }
 
+TEST_F(WallFiles, WhatBelongsToAnotherUserThanTheServerIsOpen) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files away";
+  write("lock", 0600);
+  write("master.key", 0600);
+  ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
+  ASSERT_EQ(::chown((folder_ + "/master.key").c_str(), 65533, 65533), 0);
+  EXPECT_EQ(check_key_file(machine_)->state, WallState::open);
+  ASSERT_EQ(::chown(folder_.c_str(), 65533, 65533), 0);
+  const std::optional<Wall> home = check_home_files(machine_);
+  EXPECT_EQ(home->state, WallState::open);
+  EXPECT_TRUE(home->reason.contains("65533")) << home->reason;
+  // The server's own user may own both.
+  ASSERT_EQ(::chown((folder_ + "/lock").c_str(), 65533, 65533), 0);
+  EXPECT_EQ(check_home_files(machine_)->state, WallState::stands);
+  EXPECT_EQ(check_key_file(machine_)->state, WallState::stands);
+}
+
 TEST(Walls, ASandboxWithoutControlGroupsAndLandlockSaysSo) {
   const keeper::Confined all{
       .level = keeper::sandbox::Level::strong,

@@ -12,6 +12,7 @@ namespace berth::drivers::ssh {
 namespace {
 
 constexpr std::size_t nonce_bytes = 16;
+constexpr std::size_t status_bytes_max = 16;  // digits and newline after the end marker
 
 // `read` reads its line byte by byte, so what follows a script on stdin is left for the next one.
 // The words are those that any login shell passes on unchanged: no newline, '!' or backslash except
@@ -89,9 +90,11 @@ Task<ScriptEnd> RemoteShell::run(std::string_view script, RunLimits limits) {
       over_ = false;
       co_return end;
     }
-    if (at != end.output.npos) continue;
-    looked_at = end.output.size() - std::min(end.output.size(), ending.size());
-    if (end.output.size() > limits.output_bytes + ending.size()) {
+    if (at == end.output.npos) {
+      looked_at = end.output.size() - std::min(end.output.size(), ending.size());
+    }
+    // The limit also holds after the end marker: a hostile host knows it.
+    if (end.output.size() > limits.output_bytes + ending.size() + status_bytes_max) {
       co_return fail(Errc::ssh_failed,
                      session_.master().name() + ": the host has said more than it was asked");
     }

@@ -2,6 +2,8 @@
 
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "engine/retry.hpp"
 #include "engine/runs/run_notes.hpp"
 #include "engine/upkeep/node_life.hpp"
@@ -32,6 +34,24 @@ bool is_over_for_us(const Error& error) {
 bool follows(RunState state, RunEvent event) {
   return core::advance(RunState::starting, event) == state ||
          core::advance(RunState::running, event) == state;
+}
+
+// An error may quote what the command was given, such as its PATH.
+std::string without_secrets(const std::string& text, const core::HiddenValues& hidden) {
+  if (hidden.empty()) return text;
+  const core::RedactionSet set{hidden.all()};
+  core::Redactor redactor{set};
+  std::string shown = redactor.push(text);
+  shown += redactor.flush();
+  return shown;
+}
+
+// Whether the keeper that limits the command's output looks at the disk of another machine.
+bool is_elsewhere(const drivers::PlaceRef& place, core::DriverKind driver) {
+  if (driver == core::DriverKind::sandbox) {
+    return core::provider_of(place.config) != core::linux_provider;
+  }
+  return driver != core::DriverKind::local;
 }
 
 // The model that an agent's config names.
@@ -303,6 +323,7 @@ Task<drivers::Ended> RunJob::follow_once() {
   output_ = std::make_shared<RunOutput>(tools_.services, tools_.logs, run_.value,
                                         tools_.leases.node(), std::move(reader), known);
   for (const Secret& value : hidden_.all()) output_->hide(value);
+  if (is_elsewhere(*place_, lease_.value.driver)) output_->leave_disk_reserve();
   exec_id_ = id_.str();
   BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, exec_id_, 0, *output_));
   if (lost_session(ended)) {
@@ -328,9 +349,9 @@ Task<> RunJob::count_usage() {
 
 Task<> RunJob::finish(End end) {
   fault_point("execute.ended");
-  if (end.error) {  // text from a driver or from the agent
-    end.error->message = core::storable(end.error->message);
-    end.error->remedy = core::storable(end.error->remedy);
+  if (end.error) {  // text from a driver, a host or the agent
+    end.error->message = core::storable(without_secrets(end.error->message, hidden_));
+    end.error->remedy = core::storable(without_secrets(end.error->remedy, hidden_));
   }
   std::optional<bj::object> usage;
   if (end.command) {

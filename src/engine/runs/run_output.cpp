@@ -2,6 +2,7 @@
 
 #include "base/async/offload.hpp"
 #include "base/id.hpp"
+#include "base/text.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/run_events.hpp"
 #include "store/runs.hpp"
@@ -11,6 +12,12 @@ namespace {
 
 constexpr std::size_t excerpt_bytes = std::size_t{8} << 10;
 constexpr std::chrono::seconds tell_every{2};
+constexpr std::size_t room_looked_at_bytes = std::size_t{1} << 20;
+// A keeper writes a note when it loses output. One on a hostile host may write any number of them.
+constexpr std::int64_t notes_max = 100;
+constexpr std::size_t note_bytes_max = 1024;
+// Warnings and errors of one run that may be stored in the reserve of the disk.
+constexpr std::int64_t events_in_reserve_max = 100;
 
 void append_excerpt(std::string& excerpt, std::string_view bytes) {
   if (bytes.size() > excerpt_bytes) bytes.remove_prefix(bytes.size() - excerpt_bytes);
@@ -55,8 +62,25 @@ void RunOutput::hide(const Secret& value) {
   set_ = std::move(wider);  // nothing refers to the old one
 }
 
+Result<> RunOutput::expect_room(std::size_t bytes) {
+  if (!leaves_reserve_) return {};
+  if (bytes > room_bytes_) {
+    if (!logs_.reserve().has_room()) {
+      return fail(Errc::disk_full,
+                  "The output of run " + run_.id.str() +
+                      " cannot be kept: the disk of the server is down to its reserve",
+                  "make room on the disk of the home folder, or delete runs with 'berth run "
+                  "delete'");
+    }
+    room_bytes_ = room_looked_at_bytes;
+  }
+  room_bytes_ -= std::min(room_bytes_, bytes);
+  return {};
+}
+
 Task<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view bytes) {
   if (bytes.empty()) co_return Result<>{};
+  BERTH_CO_DO(expect_room(bytes.size()));
   if (!log_) {
     BERTH_CO_TRY(log_, logs_.writer(run_.id));
   }
@@ -102,7 +126,8 @@ void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
                        .level = event.level,
                        .message = core::storable(event.message),
                        .payload = std::move(event.payload),
-                       .created_at = at});
+                       // The clock of a host may be ahead; what is old is found in this order.
+                       .created_at = std::min(at, services_.clock.now())});
   }
 }
 
@@ -121,10 +146,21 @@ void RunOutput::warn(const std::optional<std::string>& message, Time at) {
       at);
 }
 
+void RunOutput::take_note(const drivers::OutputPiece& piece) {
+  if (++notes_ > notes_max) return;
+  std::string text{piece.bytes};
+  if (set_) {
+    core::Redactor redactor{*set_};
+    text = redactor.push(piece.bytes);
+    text += redactor.flush();
+  }
+  warn(losses_.take(clipped(text, note_bytes_max)), piece.at);
+}
+
 Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
   for (const drivers::OutputPiece& piece : pieces) {
     if (piece.kind == drivers::OutputKind::note) {
-      warn(losses_.take(piece.bytes), piece.at);
+      take_note(piece);
       continue;
     }
     const auto stream = piece.kind == drivers::OutputKind::out ? core::OutputStream::stdout_
@@ -137,6 +173,19 @@ Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
     BERTH_CO_DO(co_await keep(stream, piece.at, part.cutter.push(shown)));
   }
   co_return co_await publish();
+}
+
+// Not an agent's event: those are counted, to pass over what an earlier server has stored.
+Task<> RunOutput::warned(std::string message) {
+  events_.push_back({.company_id = run_.company_id,
+                     .run_id = run_.id,
+                     .agent_id = run_.agent_id,
+                     .event_type = "lifecycle",
+                     .level = core::EventLevel::warn,
+                     .message = core::storable(message),
+                     .payload = bj::object{{"status", name_of(run_.status)}},
+                     .created_at = services_.clock.now()});
+  co_return co_await save_events();
 }
 
 Task<> RunOutput::publish() {
@@ -166,10 +215,10 @@ Task<> RunOutput::tell() {
 // An agent's events are also in its log. The disk reserve is for what the server must record.
 void RunOutput::leave_reserve() {
   if (events_.empty() || logs_.reserve().has_room()) return;
-  const auto is_told = [](const core::RunEventRecord& event) {
-    return event.level == core::EventLevel::info;
+  const auto is_left_out = [this](const core::RunEventRecord& event) {
+    return event.level == core::EventLevel::info || ++events_in_reserve_ > events_in_reserve_max;
   };
-  events_left_out_ += static_cast<std::int64_t>(std::erase_if(events_, is_told));
+  events_left_out_ += static_cast<std::int64_t>(std::erase_if(events_, is_left_out));
 }
 
 Task<> RunOutput::save_events() {

@@ -28,7 +28,12 @@ class RunOutput final : public drivers::OutputTaker {
   // How often the redaction set was rebuilt.
   std::int64_t sets_made() const { return sets_made_; }
 
+  // The output comes from another machine, whose keeper does not know this disk: once the disk is
+  // down to its reserve, take() fails with `disk_full`.
+  void leave_disk_reserve() { leaves_reserve_ = true; }
+
   Task<> take(std::span<const drivers::OutputPiece> pieces) override;
+  Task<> warned(std::string message) override;
   // Records the current size on the run's row for other servers. A short command's size is recorded
   // with its end.
   Task<> tell();
@@ -63,6 +68,8 @@ class RunOutput final : public drivers::OutputTaker {
   };
 
   Task<> keep(core::OutputStream stream, Time at, std::string_view bytes);
+  Result<> expect_room(std::size_t bytes);
+  void take_note(const drivers::OutputPiece& piece);
   asio::awaitable<std::vector<core::AgentEvent>> read_agent(std::string_view bytes);
   void note_events(std::vector<core::AgentEvent> events, Time at);
   void warn(const std::optional<std::string>& message, Time at);
@@ -83,9 +90,13 @@ class RunOutput final : public drivers::OutputTaker {
   core::AgentWaits waits_;
   std::optional<std::string> session_;
   core::LossNotes losses_;
-  std::int64_t events_known_;  // already stored by an earlier process
+  std::int64_t notes_ = 0;
+  bool leaves_reserve_ = false;
+  std::size_t room_bytes_ = 0;  // may be written before the disk is checked again
+  std::int64_t events_known_;   // already stored by an earlier process
   std::vector<core::RunEventRecord> events_;
   std::int64_t events_left_out_ = 0;
+  std::int64_t events_in_reserve_ = 0;
   Clock::Steady told_at_;
   std::int64_t told_bytes_ = 0;
   Facts facts_;

@@ -8,9 +8,13 @@
 #include "workspaces/walk.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <set>
 
 namespace berth::engine {
 namespace {
@@ -24,6 +28,7 @@ constexpr std::int64_t block_bytes = 512;
 constexpr std::string_view name_file = "/disk-id";
 constexpr std::string_view session_prefix = "session-";
 constexpr std::size_t path_bytes_max = 4096;
+constexpr std::string_view home_in_sandbox = "/home/agent";  // where providers/linux mounts it
 
 Result<std::string> disk_name(const std::string& folder, Random& random, Time now) {
   const std::string path = folder + std::string{name_file};
@@ -72,6 +77,54 @@ Result<HomeSize> home_size(const std::string& home, std::int64_t files_max) {
   }
 }
 
+// The home as its processes see it: in a sandbox it is mounted at one place, elsewhere it has its
+// own path.
+bool lives_in(const std::string& process, const struct stat& home) {
+  struct stat seen{};
+  const std::string inside = process + "/root" + std::string{home_in_sandbox};
+  return ::stat(inside.c_str(), &seen) == 0 && seen.st_dev == home.st_dev &&
+         seen.st_ino == home.st_ino;
+}
+
+// Files without a name take space as long as a process has them open or mapped. `seen` has the
+// inodes that were counted.
+std::int64_t nameless_bytes(const std::string& descriptors, const std::string& home, bool lives,
+                            dev_t disk, std::set<ino_t>& seen) {
+  std::int64_t bytes = 0;
+  const Result<std::vector<std::string>> names = names_in(descriptors);
+  if (!names) return 0;
+  for (const std::string& name : *names) {
+    const std::string path = descriptors + "/" + name;
+    struct stat found{};
+    if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
+    if (found.st_nlink != 0 || found.st_dev != disk) continue;
+    std::array<char, path_bytes_max> link{};
+    const ssize_t size = ::readlink(path.c_str(), link.data(), link.size());
+    const std::string_view target{link.data(),
+                                  static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+    if (!lives && !target.starts_with(home + "/")) continue;
+    if (seen.insert(found.st_ino).second) bytes += found.st_blocks * block_bytes;
+  }
+  return bytes;
+}
+
+std::int64_t deleted_bytes(const std::string& home) {
+  struct stat found{};
+  const Result<std::vector<std::string>> processes = names_in("/proc");
+  if (!processes || ::stat(home.c_str(), &found) != 0) return 0;
+  std::int64_t bytes = 0;
+  std::set<ino_t> seen;
+  for (const std::string& name : *processes) {
+    if (name.front() < '0' || name.front() > '9') continue;
+    const std::string process = "/proc/" + name;
+    const bool lives = lives_in(process, found);
+    for (const char* descriptors : {"/fd", "/map_files"}) {
+      bytes += nameless_bytes(process + descriptors, home, lives, found.st_dev, seen);
+    }
+  }
+  return bytes;
+}
+
 bool is_session_file(core::AdapterType adapter, const std::string& name,
                      const std::string& session) {
   if (adapter == core::AdapterType::claude_local) return name == session + ".jsonl";
@@ -112,8 +165,11 @@ std::string HomeDisk::home_of(const core::AgentHomeId& id) const {
 }
 
 Task<HomeSize> HomeDisk::measure(core::AgentHomeId id, std::int64_t files_max) const {
-  co_return co_await offload(
-      *pool_, [home = home_of(id), files_max] { return home_size(home, files_max); });
+  co_return co_await offload(*pool_, [home = home_of(id), files_max]() -> Result<HomeSize> {
+    BERTH_TRY(HomeSize size, home_size(home, files_max));
+    size.bytes += deleted_bytes(home);
+    return size;
+  });
 }
 
 Task<bool> HomeDisk::holds_session(core::AgentHomeId id, core::AdapterType adapter,

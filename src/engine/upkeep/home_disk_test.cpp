@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,15 @@ TEST_F(HomeDiskTest, FindsTheSessionsOfBothPrograms) {
   EXPECT_FALSE(holds(core::AdapterType::codex_local));
   write(std::string{".codex/sessions/2026/01/02/rollout-1-"} + session + ".jsonl", "{}");
   EXPECT_TRUE(holds(core::AdapterType::codex_local));
+}
+
+TEST_F(HomeDiskTest, CountsADeletedFileThatAProcessHasOpen) {
+  write("file", std::string(std::size_t{3} << 20, 'x'));
+  const std::int64_t before = run(disk_->measure(id_, 100))->bytes;
+  const Fd open_file{::open((home() + "/file").c_str(), O_RDONLY | O_CLOEXEC)};
+  ASSERT_TRUE(open_file);
+  ASSERT_EQ(::unlink((home() + "/file").c_str()), 0);
+  EXPECT_EQ(run(disk_->measure(id_, 100))->bytes, before);
 }
 
 TEST_F(HomeDiskTest, FollowsNoLink) {

@@ -304,19 +304,21 @@ Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
   co_return egress_gateway_ != nullptr ? co_await egress_gateway_->wait(std::move(id)) : Result<>{};
 }
 
-Task<> Linux::restore_way_out(const PlaceRef& lease) {
+Task<Linux::WayOut> Linux::restore_way_out(const PlaceRef& lease) {
   const std::string id = id_of(lease);
-  if (egress_gateway_ == nullptr || !box_in(lease.metadata).empty()) co_return Result<>{};
+  if (egress_gateway_ == nullptr || !box_in(lease.metadata).empty()) co_return WayOut::open;
   // For a new sandbox it is opened in parallel with the rest; no command starts without it.
-  if (egress_gateway_->has(id)) co_return co_await egress_gateway_->wait(id);
+  if (egress_gateway_->has(id)) {
+    BERTH_CO_DO(co_await egress_gateway_->wait(id));
+    co_return WayOut::open;
+  }
   BERTH_CO_TRY(LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const Result<> opened = co_await open_way_out(id, std::move(config));
   const Errc code = opened ? Errc::cancelled : opened.error().code;
-  if (code != Errc::cancelled && code != Errc::keeper_unreachable) {
-    log::warn("sandbox.no_way_out", {{"sandbox", id}, {"error", opened.error().message}});
-  }
-  co_return Result<>{};
+  if (code == Errc::cancelled || code == Errc::keeper_unreachable) co_return WayOut::open;
+  log::warn("sandbox.no_way_out", {{"sandbox", id}, {"error", opened.error().message}});
+  co_return WayOut::shut;
 }
 
 Task<> Linux::close() {
@@ -506,7 +508,13 @@ Task<execution::Started> Linux::start(const PlaceRef& lease, const execution::Co
 
 Task<execution::Ended> Linux::follow(const PlaceRef& lease, const std::string& exec_id,
                                      std::uint64_t offset, execution::OutputTaker& taker) {
-  BERTH_CO_DO(co_await restore_way_out(lease));
+  BERTH_CO_TRY(const WayOut way_out, co_await restore_way_out(lease));
+  // The reason names paths of this machine, so it is only in the log.
+  if (way_out == WayOut::shut) {
+    BERTH_CO_DO(co_await taker.warned(
+        "The sandbox has lost its egress and its way to this server's API, because they could not "
+        "be restored after a restart of the server; the command continues without them"));
+  }
   co_return co_await keepers_.follow(id_of(lease), exec_id, offset, taker);
 }
 

@@ -123,7 +123,8 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Result<> begin_way_out(const std::string& id, const core::LinuxConfig& config);
   Task<> open_way_out(std::string id, core::LinuxConfig config);
   // For a lease that a previous server acquired. A failure is logged: the command continues.
-  Task<> restore_way_out(const PlaceRef& lease);
+  enum class WayOut { open, shut };  // shut: it could not be opened again
+  Task<WayOut> restore_way_out(const PlaceRef& lease);
   Result<LiveSandbox> live(const bj::object& config, const SandboxName& name) const;
   Task<Verdict> try_sandbox(std::string id, core::LinuxConfig config);
   Task<> empty(std::string id);

@@ -1,10 +1,12 @@
 #include "store/sql/postgres.hpp"
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "store/sql/attempt.hpp"
 #include "store/sql/migrations.hpp"
 #include "store/sql/postgres_connection.hpp"
 #include "store/sql/queue.hpp"
+#include "store/sql/shown_error.hpp"
 
 #include <random>
 #include <thread>
@@ -72,10 +74,11 @@ Outcome try_once(PgConnection& connection, JobKind kind, Database::Work& work) {
   if (!connection.lost() || kind == JobKind::read) {
     return ended_early(connection, std::move(committed));
   }
+  log::warn("store.commit_unanswered", {{"error", committed.error().message}});
   return {Fate::done,
           fail(Errc::store_unreachable,
-               "the connection was lost while a change was being committed (" +
-                   committed.error().message + "), so it is unknown whether the change was made",
+               "the connection was lost while a change was being committed, so it is unknown "
+               "whether the change was made",
                "look whether the change is there before you repeat it")};
 }
 
@@ -128,7 +131,7 @@ class PgDatabase final : public Database {
     std::minstd_rand random{std::random_device{}()};
     while (std::optional<Job> job = queue_.pop()) {
       Result<> result = run(*job, connection, Backoff{random});
-      job->done(std::move(result));
+      job->done(shown_result(std::move(result), target_.name));
     }
   }
 

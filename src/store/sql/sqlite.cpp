@@ -5,6 +5,7 @@
 #include "store/sql/gathered_wal.hpp"
 #include "store/sql/migrations.hpp"
 #include "store/sql/queue.hpp"
+#include "store/sql/shown_error.hpp"
 #include "store/sql/sqlite_connection.hpp"
 #include "store/sql/sqlite_file.hpp"
 
@@ -114,13 +115,15 @@ class SqliteDatabase final : public Database {
   void read_until_closed(SqliteConnection& connection) {
     while (std::optional<Job> job = reads_.pop()) {
       Result<> result = run_alone(connection, "begin", job->work);
-      job->done(std::move(result));
+      job->done(shown_result(std::move(result), file_.path()));
     }
   }
 
   void write_until_closed() {
     while (std::optional<Job> job = writes_.pop()) {
-      for (Answer& answer : commit_together(*std::move(job))) answer.done(std::move(answer.result));
+      for (Answer& answer : commit_together(*std::move(job))) {
+        answer.done(shown_result(std::move(answer.result), file_.path()));
+      }
       tidy_log_if_due();
     }
   }
