@@ -31,6 +31,7 @@ LAYERS = {
     "src/egress": DOMAIN,
     "src/engine": (*DOMAIN, "keeper", "execution", "store", "vault", "providers", "plugins", "drivers",
                    "workspaces", "egress"),
+    "src/api": (*DOMAIN, "engine"),
     "src/http": (*DOMAIN, "execution", "engine"),
     "src/e2b": (*DOMAIN, "engine"),
     "src/cli": (*DOMAIN, "keeper", "images", "workspaces", "plugins"),
