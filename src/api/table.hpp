@@ -15,6 +15,8 @@ namespace berth::api {
 class Table {
  public:
   explicit Table(std::vector<Entry> entries);
+  Table(Table&&) = default;
+  Table& operator=(Table&&) = default;
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
