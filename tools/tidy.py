@@ -31,8 +31,9 @@ LAYERS = {
     "src/egress": DOMAIN,
     "src/engine": (*DOMAIN, "keeper", "execution", "store", "vault", "providers", "plugins", "drivers",
                    "workspaces", "egress"),
-    "src/http": (*DOMAIN, "execution", "engine"),
-    "src/e2b": (*DOMAIN, "engine"),
+    "src/api": (*DOMAIN, "engine"),
+    "src/http": (*DOMAIN, "engine", "api"),
+    "src/e2b": (*DOMAIN, "engine", "api"),
     "src/cli": (*DOMAIN, "keeper", "images", "workspaces", "plugins"),
     "src/app": None,  # sees everything
     "sdk/cpp": ("base", "sdk"),

@@ -39,6 +39,13 @@ class Rules(unittest.TestCase):
         self.breaks("layers", "src/core/a.cpp", "berth::engine::Runs* runs;\n")
         self.keeps("src/core/a.cpp", "// store::Session\nint core::of(base::Time at);\n")
 
+    def test_a_route_names_nothing_below_the_engine(self):
+        readme = {"src/http/README.md": "# http\n"}
+        for name in ("store::RunFilter", "drivers::Input", "execution::Ended", "vault::Vault"):
+            self.assertEqual(broken({**readme, "src/http/routes/a.cpp": f"void f({name} a);\n"}), {"layers"}, name)
+        self.assertEqual(broken({**readme, "src/http/routes/a.cpp": "void f(api::Table& a, engine::Runs& b);\n"}),
+                         set())
+
     def test_a_long_function_is_refused_and_a_table_is_not(self):
         lines = "  f();\n" * 70
         self.breaks("functions", "src/core/a.cpp", f"namespace a {{\nint g() {{\n{lines}}}\n}}\n")

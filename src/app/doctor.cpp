@@ -7,14 +7,14 @@
 
 namespace berth::app {
 
-Task<std::vector<http::Finding>> Doctor::examine() const {
+Task<std::vector<api::Finding>> Doctor::examine() const {
   const cli::doctor::Machine machine{
       .settings = settings_, .config_error = {}, .server_url = "http://" + settings_.listen};
   auto found = co_await offload(thread_, [&machine] { return cli::doctor::examine(machine); });
   BERTH_CO_TRY(const auto kept, co_await kept_.get({}));
   found.push_back(
       cli::doctor::judge_retention(kept.value.run_retention_days, kept.value.log_retention_days));
-  std::vector<http::Finding> shown;
+  std::vector<api::Finding> shown;
   for (const cli::doctor::Finding& finding : found) {
     shown.push_back(
         {finding.check, std::string{name_of(finding.verdict)}, finding.says, finding.remedy});

@@ -1,8 +1,9 @@
 #pragma once
 
+#include "api/server_facts.hpp"
 #include "cli/config.hpp"
 #include "engine/accounts/settings.hpp"
-#include "http/routes/routes.hpp"
+#include "engine/environments/walls.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -15,7 +16,7 @@ class Doctor {
   Doctor(cli::Settings settings, engine::Settings& kept)
       : settings_(std::move(settings)), kept_(kept) {}
 
-  Task<std::vector<http::Finding>> examine() const;
+  Task<std::vector<api::Finding>> examine() const;
   // The machine's walls, followed by those that the database knows.
   Task<std::vector<core::Wall>> walls(engine::Walls& known) const;
 

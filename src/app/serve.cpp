@@ -1,5 +1,6 @@
 #include "app/serve.hpp"
 
+#include "api/table.hpp"
 #include "app/doctor.hpp"
 #include "app/home.hpp"
 #include "app/metrics.hpp"
@@ -339,21 +340,22 @@ Result<> try_serve(const cli::Config& config) {
       database->engine() == store::EngineKind::sqlite ? "sqlite" : "postgres";
   Metrics metrics{std::string{cli::version()}, engine_name};
   http::BearerGate gate{gate_options(settings, listen), work.tokens, work.run_tokens};
-  const http::ServerFacts facts{.version = std::string{cli::version()},
-                                .mode = std::string{name_of(settings.mode)},
-                                .database = engine_name,
-                                .is_tls = settings.tls_cert.has_value(),
-                                .started_at = clock.now()};
+  const api::ServerFacts facts{.version = std::string{cli::version()},
+                               .mode = std::string{name_of(settings.mode)},
+                               .database = engine_name,
+                               .is_tls = settings.tls_cert.has_value(),
+                               .started_at = clock.now()};
   const http::ServerOptions options = server_options(settings, listen);
   const Doctor doctor{settings, work.settings};
   // A disk whose space is unknown is not reported as full.
   const auto disk = [&settings] { return room_on_disk(settings.home).value_or(DiskRoom{}); };
-  const http::Examination examination{
+  const api::Examination examination{
       .keeps_output = [disk] { return disk().keeps_output(); },
       .metrics = [&metrics, &work, disk] { return metrics.text(work.dispatcher.counts(), disk()); },
       .findings = [&doctor] { return doctor.examine(); },
       .walls = [&doctor, &work] { return doctor.walls(work.walls); }};
-  std::vector<http::Route> routes = http::all_routes(work, facts, examination);
+  const api::Table operations = api::all_operations(work, facts, examination);
+  std::vector<http::Route> routes = http::all_routes(operations, work, facts, examination);
   if (const auto page = http::embedded_page(); !page.empty()) {
     routes.push_back(http::page_route(page));
   }

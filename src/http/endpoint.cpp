@@ -2,7 +2,18 @@
 
 #include "http/server/message/target.hpp"
 
-namespace berth::http::endpoint_detail {
+namespace berth::http {
+
+void Shape::add(In in, const std::vector<api::Field>& fields, std::vector<bj::object> schemas) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    parameters.push_back({.name = std::string{fields[i].name},
+                          .in = in,
+                          .need = fields[i].need,
+                          .schema = std::move(schemas[i])});
+  }
+}
+
+namespace endpoint_detail {
 
 Result<bj::value> json_body(const Request& request) {
   if (request.body.empty()) return bj::value(bj::object{});
@@ -33,4 +44,5 @@ bool names_fit(std::string_view path, const std::vector<std::string_view>& membe
   return std::ranges::is_permutation(names, members);
 }
 
-}  // namespace berth::http::endpoint_detail
+}  // namespace endpoint_detail
+}  // namespace berth::http

@@ -1,18 +1,14 @@
 #pragma once
 
-#include "base/assert.hpp"
-#include "base/json/json_schema.hpp"
-#include "core/page.hpp"
+#include "api/operation.hpp"
 #include "http/route.hpp"
 #include "http/server/message/parameters.hpp"
 
-// Typed routes: a handler receives decoded values and returns one; it sees neither headers nor
-// status codes.
+// Typed routes for what is not a call of an operation (binding.hpp): bytes, streams, sockets, and
+// responses with header fields of their own.
 namespace berth::http {
 
-// No path values, no query, no body.
-struct None {};
-BOOST_DESCRIBE_STRUCT(None, (), ())
+using api::None;
 
 // The body as it was sent, whatever its media type. The request outlives the handler.
 struct RawBody {
@@ -176,26 +172,11 @@ Task<Fd> run_dial(const RelayEndpoint<Path>& endpoint, core::Call call, const Pa
   co_return co_await endpoint.call(std::move(call), *std::move(path));
 }
 
-template <class T, class... M>
-void add_parameters(Shape& shape, SchemaBook& book, Shape::In in,
-                    boost::mp11::mp_list<M...> /*members*/) {
-  const auto add = [&]<class Member>(Member /*member*/) {
-    using Field = json_detail::FieldOf<T, Member>;
-    using Bare = parameters_detail::Bare<Field>;
-    const bool optional = json_detail::is_a<Field, std::optional>;
-    shape.parameters.push_back({.name = std::string{wire_name<Member>()},
-                                .in = in,
-                                .need = optional ? Shape::Need::optional : Shape::Need::required,
-                                .schema = book.schema<Bare>()});
-  };
-  (add(M{}), ...);
-}
-
 template <class Path, class Query>
 Shape describe_parameters(SchemaBook& book) {
   Shape shape;
-  add_parameters<Path>(shape, book, Shape::In::path, MembersOf<Path>{});
-  add_parameters<Query>(shape, book, Shape::In::query, MembersOf<Query>{});
+  shape.add(Shape::In::path, api::fields_of<Path>(), api::schemas_of<Path>(book));
+  shape.add(Shape::In::query, api::fields_of<Query>(), api::schemas_of<Query>(book));
   return shape;
 }
 

@@ -155,6 +155,7 @@ const std::string thing = "POST /api/" + std::string{company} + "/things/5";
 class EndpointTest : public testing::Test {
  protected:
   Answer ask(std::string_view text) { return client_.ask(text); }
+  int identified() const { return server_.identified(); }
   static bj::object json(const Answer& answer) { return parse_json(answer.body)->as_object(); }
   // The paths of the invalid fields.
   static std::vector<std::string> wrong(const Answer& answer) {
@@ -201,6 +202,18 @@ TEST_F(EndpointTest, ARawBodyReachesTheHandlerAsItWasSentWhateverItsType) {
     EXPECT_EQ(answer.body, bytes) << type;
   }
   EXPECT_EQ(ask(request("PUT /api/bytes", "Content-Length: 0\r\n")).body, "");
+}
+
+TEST_F(EndpointTest, IdentifiesTheCallerOncePerRequestWhateverTheSizeOfItsBody) {
+  const std::string large(Limits{}.small_body_bytes + 1, 'x');
+  EXPECT_EQ(ask(request("GET /api/things")).status, 200);
+  EXPECT_EQ(identified(), 1);
+  EXPECT_EQ(ask(json_request(thing, R"({"name":"a"})")).status, 201);
+  EXPECT_EQ(identified(), 2);
+  EXPECT_EQ(ask(request("PUT /api/bytes", "", large)).body, large);
+  EXPECT_EQ(identified(), 3);
+  EXPECT_EQ(ask(request("PUT /api/bytes", "Authorization: Bearer wrong\r\n", large)).status, 401);
+  EXPECT_EQ(identified(), 4);
 }
 
 TEST_F(EndpointTest, EveryWrongPartIsNamed) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "api/fields.hpp"
 #include "base/async/task.hpp"
 #include "base/owned.hpp"
 #include "core/access.hpp"
@@ -8,10 +9,6 @@
 
 #include <functional>
 #include <variant>
-
-namespace berth {
-class SchemaBook;
-}
 
 namespace berth::http {
 
@@ -85,7 +82,7 @@ using Handler = std::variant<PlainHandler, EventHandler, SocketHandler, RelayHan
 // A route's input and output as JSON Schema, for the OpenAPI document.
 struct Shape {
   enum class In { path, query };
-  enum class Need { required, optional };
+  using Need = api::Need;
   struct Parameter {
     std::string name;
     In in;
@@ -107,13 +104,18 @@ struct Shape {
   std::string answer_type = "application/json";
   std::vector<std::string> answer_headers = {};
   std::vector<Other> others = {};
+
+  // One parameter per field, with its schema.
+  void add(In in, const std::vector<api::Field>& fields, std::vector<bj::object> schemas);
 };
 
-// One line of the route table: dispatch, permission, decoding and documentation. Made from an
-// Endpoint, an EventStream or a SocketEndpoint.
+// One line of the route table: dispatch, permission, decoding and documentation. Made from a
+// Binding of an operation; or from an Endpoint, EventStream, SocketEndpoint or RelayEndpoint, where
+// the bytes, and not a value, are the point.
 struct Route {
   Verb verb = Verb::get;
-  std::string path;  // "/api/companies/{company}"
+  std::string path;            // "/api/companies/{company}"
+  std::string operation = {};  // the name of the one that it is bound to
   core::Permission needs = core::Permission::instance_admin;
   std::string tag;
   std::string says;

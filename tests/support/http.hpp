@@ -27,6 +27,7 @@ namespace berth::http_test {
 class TestGate final : public http::Gate {
  public:
   Task<core::Caller> identify(const http::Request& request) override {
+    ++identified;
     const bool is_revoked = revoked && request.header("authorization") == "Bearer fleeting";
     if (is_revoked || request.header("authorization") == "Bearer wrong") {
       co_return fail(Errc::unauthenticated, "the token is not known");
@@ -46,6 +47,7 @@ class TestGate final : public http::Gate {
   }
 
   std::atomic<bool> revoked = false;
+  std::atomic<int> identified = 0;
 
  private:
   // Two digits follow: of the company and of the token.
@@ -97,6 +99,8 @@ class TestServer {
   unsigned short port() const { return port_; }
   // From now on "Bearer fleeting" is unknown.
   void revoke() { gate_.revoked = true; }
+  // How often a caller was looked up.
+  int identified() const { return gate_.identified; }
   void begin_drain(std::chrono::milliseconds grace) {
     asio::post(loop_, [this, grace] { tasks_.start("test.drain", server_.drain(grace)); });
   }

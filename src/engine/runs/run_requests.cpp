@@ -250,6 +250,16 @@ Result<> expect_prompt(const core::Agent& agent, const InvokeAgent& wanted) {
   return core::check_prompt(agent.adapter_type, agent.adapter_config, facts);
 }
 
+// An agent of another company is reported as missing, also to an agent, which may start only
+// itself.
+Task<> expect_invocable(Services& services, const core::Call& call, const core::AgentId& agent) {
+  const Result<> allowed = core::may_invoke(call.who, agent);
+  if (allowed) co_return allowed;
+  BERTH_CO_DO(co_await services.store.read(
+      [&](store::Session& s) { return store::find_agent(s, core::Reach::of(call.who), agent); }));
+  co_return allowed;
+}
+
 }  // namespace
 
 Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
@@ -287,6 +297,7 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
 }
 
 Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
+  BERTH_CO_DO(co_await expect_invocable(services_, call, agent));
   BERTH_CO_DO(may_request(call.who, wanted));
   BERTH_CO_TRY(wanted.name, name_for(wanted.name));
   BERTH_CO_DO(co_await expect_calm(services_, guards_, call, agent));

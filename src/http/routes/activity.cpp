@@ -1,17 +1,10 @@
+#include "engine/accounts/activities.hpp"
+#include "http/binding.hpp"
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
 
 namespace berth::http {
 namespace {
-
-struct ActivityQuery {
-  std::optional<std::string> entity_type;
-  std::optional<std::string> entity_id;
-  std::optional<std::string> action;
-  std::optional<std::int64_t> limit;
-  std::optional<std::string> after;
-};
-BOOST_DESCRIBE_STRUCT(ActivityQuery, (), (entity_type, entity_id, action, limit, after))
 
 // The entry after which a stream sends: the client's own, or the newest one. A client whose entry
 // is not in the trail (of another company, of a database that was restored) cannot be sent what
@@ -84,26 +77,11 @@ Task<> stream_changes(engine::Activities& activities, core::Call call, core::Com
 
 }  // namespace
 
-std::vector<Route> activity_routes(engine::Engine& work) {
+std::vector<Route> activity_routes(const api::Table& operations, engine::Activities& activities) {
   using core::Permission;
-  engine::Activities& activities = work.activities;
   return {
-      Endpoint<CompanyPath, ActivityQuery, None, core::Listing<core::Activity>>{
-          .verb = Verb::get,
-          .path = "/api/companies/{company}/activity",
-          .needs = Permission::company_read,
-          .tag = "activity",
-          .says = "List who did what, newest first",
-          .call =
-              [&activities](core::Call call, auto in) {
-                const engine::ActivityFilter filter{in.query.entity_type.value_or(""),
-                                                    in.query.entity_id.value_or(""),
-                                                    in.query.action.value_or("")};
-                return with_page(in.query, [&activities, call, filter,
-                                            company = in.path.company](core::PageRequest page) {
-                  return activities.list(call, company, filter, std::move(page));
-                });
-              }},
+      bind(operations, "activity",
+           {.path = "/api/companies/{company}/activity", .operation = "activity.list"}),
       EventStream<CompanyPath, None>{
           .path = "/api/companies/{company}/activity/stream",
           .needs = Permission::company_read,

@@ -1,6 +1,7 @@
 #include "http/routes/attachment.hpp"
 
 #include "core/output/attach.hpp"
+#include "engine/live_command.hpp"
 #include "http/routes/stdin_queue.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -168,13 +169,12 @@ class Attachment {
     if (auto* in = std::get_if<core::AttachStdin>(&request)) {
       co_return keep(std::move(in->bytes));
     }
-    if (std::holds_alternative<core::AttachStdinEnd>(request))
-      co_return keep(execution::EndOfInput{});
+    if (std::holds_alternative<core::AttachStdinEnd>(request)) co_return keep(engine::EndOfInput{});
     if (const auto* size = std::get_if<core::TerminalSize>(&request)) {
       co_return co_await runs_.send(call_, run_, *size);
     }
     if (const auto* signal = std::get_if<core::AttachSignal>(&request)) {
-      co_return co_await runs_.send(call_, run_, execution::SignalNumber{signal->number});
+      co_return co_await runs_.send(call_, run_, engine::SignalNumber{signal->number});
     }
     BERTH_CO_DO(co_await runs_.cancel(call_, run_));
     co_return Result<>{};

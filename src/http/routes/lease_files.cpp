@@ -1,3 +1,4 @@
+#include "engine/leases/lease_files.hpp"
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
 
@@ -196,9 +197,9 @@ std::vector<Route> archive_routes(LeaseFiles& files) {
 
 }  // namespace
 
-std::vector<Route> lease_file_routes(engine::Engine& work) {
-  std::vector<Route> all = file_routes(work.lease_files);
-  for (Route& route : archive_routes(work.lease_files)) all.push_back(std::move(route));
+std::vector<Route> lease_file_routes(LeaseFiles& files) {
+  std::vector<Route> all = file_routes(files);
+  for (Route& route : archive_routes(files)) all.push_back(std::move(route));
   return all;
 }
 

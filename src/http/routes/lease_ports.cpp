@@ -1,3 +1,4 @@
+#include "engine/leases/leases.hpp"
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
 
@@ -90,8 +91,7 @@ Task<> serve_raw(engine::Leases& leases, core::Call call, SocketInput in, Socket
 
 }  // namespace
 
-std::vector<Route> lease_port_routes(engine::Engine& work) {
-  engine::Leases& leases = work.leases;
+std::vector<Route> lease_port_routes(engine::Leases& leases) {
   return {RelayEndpoint<PortPath>{
               .path = "/api/environment-leases/{lease}/ports/{port}/*",
               .needs = core::Permission::company_operate,

@@ -1,5 +1,7 @@
 #include "http/routes/routes.hpp"
 
+#include "engine/engine.hpp"
+#include "http/binding.hpp"
 #include "http/endpoint.hpp"
 #include "http/openapi.hpp"
 
@@ -23,30 +25,27 @@ Route openapi_route(std::shared_ptr<const std::string> text) {
 
 }  // namespace
 
-std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
-                              Examination examination) {
-  std::vector<Route> all;
-  const auto add = [&](std::vector<Route> table) {
-    for (Route& route : table) all.push_back(std::move(route));
-  };
-  add(company_routes(work));
-  add(company_usage_routes(work));
-  add(agent_routes(work));
-  add(environment_routes(work));
-  add(lease_routes(work));
-  add(lease_file_routes(work));
-  add(lease_port_routes(work));
-  add(template_routes(work));
-  add(lease_terminal_routes(work));
-  add(setup_session_routes(work));
-  add(run_routes(work));
-  add(plugin_routes(work));
-  add(secret_routes(work));
-  add(token_routes(work));
-  add(activity_routes(work));
-  add(instance_routes(work));
-  add(session_routes(work, facts));
-  add(system_routes(work, facts, std::move(examination)));
+std::vector<Route> all_routes(const api::Table& operations, engine::Engine& work,
+                              const api::ServerFacts& facts, api::Examination examination) {
+  std::vector<Route> all = company_routes(operations);
+  append(all, agent_routes(operations));
+  append(all, environment_routes(operations));
+  append(all, lease_routes(operations));
+  append(all, probe_routes(operations));
+  append(all, lease_file_routes(work.lease_files));
+  append(all, lease_port_routes(work.leases));
+  append(all, template_routes(operations));
+  append(all, lease_terminal_routes(work.terminals));
+  append(all, image_routes(operations));
+  append(all, setup_session_routes(operations, work.setup_terminals));
+  append(all, run_routes(operations, work.runs));
+  append(all, plugin_routes(operations));
+  append(all, secret_routes(operations));
+  append(all, token_routes(operations));
+  append(all, activity_routes(operations, work.activities));
+  append(all, instance_routes(operations));
+  append(all, session_routes(operations, work.tokens, facts));
+  append(all, system_routes(operations, work, facts, std::move(examination)));
   const auto text = std::make_shared<std::string>();
   all.push_back(openapi_route(text));
   *text = encode_text(openapi_document(

@@ -1,8 +1,7 @@
-#include "http/routes/inputs.hpp"
+#include "engine/engine.hpp"
+#include "http/binding.hpp"
+#include "http/endpoint.hpp"
 #include "http/routes/routes.hpp"
-
-#include <algorithm>
-#include <array>
 
 namespace berth::http {
 namespace {
@@ -39,22 +38,10 @@ Task<Response> readiness(engine::Engine& work, std::function<bool()> keeps_outpu
   co_return json_response(answered ? 200 : 503, ready);
 }
 
-// The location of the server's own files is for instance administrators.
-Task<std::vector<Finding>> findings_for(core::Caller who, Task<std::vector<Finding>> examination) {
-  constexpr std::array<std::string_view, 5> of_the_server{"configuration", "keeper", "home",
-                                                          "master key", "database"};
-  BERTH_CO_TRY(std::vector<Finding> found, co_await std::move(examination));
-  if (who.is_instance_admin()) co_return found;
-  std::erase_if(found, [&](const Finding& one) {
-    return std::ranges::find(of_the_server, one.check) != of_the_server.end();
-  });
-  co_return found;
-}
-
 }  // namespace
 
-std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
-                                 Examination examination) {
+std::vector<Route> system_routes(const api::Table& operations, engine::Engine& work,
+                                 const api::ServerFacts& facts, api::Examination examination) {
   using core::Permission;
   const Response health =
       json_response(200, Health{"ok", facts.version, facts.mode, facts.database, facts.started_at});
@@ -76,33 +63,10 @@ std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
                   "room for the output of commands (disk: ok or full), which changes no status",
           .call = [&work, keeps_output = std::move(examination.keeps_output)](
                       core::Call /*call*/, auto /*in*/) { return readiness(work, keeps_output); }},
-      Endpoint<None, None, None, std::vector<Finding>>{
-          .verb = Verb::get,
-          .path = "/api/instance/findings",
-          .needs = Permission::company_operate,
-          .tag = "system",
-          .says = "Say what the machine of the server offers and what is wrong with it, as 'berth "
-                  "doctor' does",
-          .call = [findings = std::move(examination.findings)](
-                      core::Call call,
-                      auto /*in*/) { return findings_for(std::move(call.who), findings()); }},
-      Endpoint<None, None, None, std::vector<core::Wall>>{
-          .verb = Verb::get,
-          .path = "/api/instance/walls",
-          .needs = Permission::instance_admin,
-          .tag = "system",
-          .says = "List what keeps attackers out on this server, and whether it does: each wall "
-                  "stands, is weak or is open, with the reason and a remedy",
-          .call = [walls = std::move(examination.walls)](core::Call /*call*/,
-                                                         auto /*in*/) { return walls(); }},
-      Endpoint<None, None, None, std::vector<engine::NodeView>>{
-          .verb = Verb::get,
-          .path = "/api/instance/nodes",
-          .needs = Permission::instance_admin,
-          .tag = "system",
-          .says =
-              "List the servers that share the database: name, address, start and last heartbeat",
-          .call = [&work](core::Call /*call*/, auto /*in*/) { return work.node.all(); }},
+      bind(operations, "system",
+           {.path = "/api/instance/findings", .operation = "instance.findings"}),
+      bind(operations, "system", {.path = "/api/instance/walls", .operation = "instance.walls"}),
+      bind(operations, "system", {.path = "/api/instance/nodes", .operation = "instance.nodes"}),
       Endpoint<None, None, None, Response>{
           .verb = Verb::get,
           .path = "/metrics",

@@ -2,6 +2,7 @@
 
 #include "core/output/attach.hpp"
 #include "engine/leases/lease_terminals.hpp"
+#include "engine/live_command.hpp"
 #include "http/route.hpp"
 
 namespace berth::http {
@@ -12,10 +13,10 @@ class TerminalFrames {
   virtual ~TerminalFrames() = default;
 
   virtual std::optional<Message> ready() = 0;
-  virtual std::optional<Message> output(const execution::OutputPiece& piece) = 0;
+  virtual std::optional<Message> output(const engine::OutputPiece& piece) = 0;
   virtual std::optional<Message> taken(std::size_t bytes) = 0;
   virtual Message failed(const Error& error) = 0;
-  virtual Message ended(const std::string& exec_id, const execution::Ended& ended) = 0;
+  virtual Message ended(const std::string& exec_id, const engine::Ended& ended) = 0;
   virtual Result<core::AttachRequest> request(const Message& message) = 0;
 };
 
@@ -24,10 +25,10 @@ class TerminalFrames {
 class AttachFrames final : public TerminalFrames {
  public:
   std::optional<Message> ready() override { return std::nullopt; }
-  std::optional<Message> output(const execution::OutputPiece& piece) override;
+  std::optional<Message> output(const engine::OutputPiece& piece) override;
   std::optional<Message> taken(std::size_t bytes) override;
   Message failed(const Error& error) override;
-  Message ended(const std::string& exec_id, const execution::Ended& ended) override;
+  Message ended(const std::string& exec_id, const engine::Ended& ended) override;
   Result<core::AttachRequest> request(const Message& message) override;
 };
 
@@ -38,10 +39,10 @@ class AttachFrames final : public TerminalFrames {
 class PageFrames final : public TerminalFrames {
  public:
   std::optional<Message> ready() override;
-  std::optional<Message> output(const execution::OutputPiece& piece) override;
+  std::optional<Message> output(const engine::OutputPiece& piece) override;
   std::optional<Message> taken(std::size_t /*bytes*/) override { return std::nullopt; }
   Message failed(const Error& error) override;
-  Message ended(const std::string& exec_id, const execution::Ended& ended) override;
+  Message ended(const std::string& exec_id, const engine::Ended& ended) override;
   Result<core::AttachRequest> request(const Message& message) override;
 
  private:
@@ -53,7 +54,7 @@ enum class OnLeave { goes_on, is_cancelled };
 
 // Serves one client of a command in a leased place, until the command has ended or the client
 // disconnects.
-Task<> serve_terminal(execution::LiveCommandPtr command, std::uint64_t offset,
-                      TerminalFrames& frames, Socket& socket, OnLeave on_leave = OnLeave::goes_on);
+Task<> serve_terminal(engine::LiveCommandPtr command, std::uint64_t offset, TerminalFrames& frames,
+                      Socket& socket, OnLeave on_leave = OnLeave::goes_on);
 
 }  // namespace berth::http

@@ -9,6 +9,15 @@
 #include <utility>
 
 namespace berth::http {
+namespace {
+
+ShareKind share_kind(const Handler& handler) {
+  if (std::holds_alternative<PlainHandler>(handler)) return ShareKind::request;
+  return std::holds_alternative<RelayHandler>(handler) ? ShareKind::relay : ShareKind::stream;
+}
+
+}  // namespace
+
 template <class T>
 Task<T> guarded(Task<T> task, const Request& request) {
   try {
@@ -28,7 +37,7 @@ Task<T> guarded(Task<T> task, const Request& request) {
 template Task<> guarded<void>(Task<> task, const Request& request);
 template Task<unsigned> guarded<unsigned>(Task<unsigned> task, const Request& request);
 template Task<Answered> guarded<Answered>(Task<Answered> task, const Request& request);
-template Task<core::Call> guarded<core::Call>(Task<core::Call> task, const Request& request);
+template Task<core::Caller> guarded<core::Caller>(Task<core::Caller> task, const Request& request);
 
 Result<Match> Dispatcher::route(const Head& head, Request& request) const {
   const std::string_view host = request.headers.find("host").value_or("");
@@ -50,7 +59,7 @@ Error only_for_administrators() {
                "connect again a little later, or raise connections_max"};
 }
 
-Task<core::Call> Dispatcher::admit(const Request& request, const Route& route) {
+Task<core::Caller> Dispatcher::authenticate(const Request& request, const Route& route) {
   Result<core::Caller> caller = co_await gate_.identify(request);
   // An open route is also open to a local user that is not the operator.
   const bool is_open_to_it = !caller && route.needs == core::Permission::open &&
@@ -58,22 +67,33 @@ Task<core::Call> Dispatcher::admit(const Request& request, const Route& route) {
   if (is_open_to_it) caller = core::Caller{};
   if (!caller) co_return std::unexpected(std::move(caller).error());
   BERTH_CO_DO(core::authorize(*caller, route.needs));
-  co_return make_call(*std::move(caller), request);
+  co_return caller;
+}
+
+Result<Admitted> Dispatcher::admit(core::Caller caller, const Request& request, const Route& route,
+                                   Place place) {
+  BERTH_TRY(core::Call call, make_call(std::move(caller), request));
+  if (route.is_always_answered) return Admitted{std::move(call), std::nullopt};
+  const ShareKind kind = share_kind(route.handler);
+  // Long-lived streams may not use the reserve.
+  const bool may_use_reserve = kind == ShareKind::request && call.who.is_instance_admin();
+  if (place == Place::reserve && !may_use_reserve) {
+    return std::unexpected(only_for_administrators());
+  }
+  BERTH_TRY(Shares::Share share, shares_.take(kind, call.who, request.remote_address));
+  return Admitted{std::move(call), std::move(share)};
 }
 
 Task<Answered> Dispatcher::answer(const PlainHandler& handler, const Request& request,
-                                  const Match& match, Place place) {
-  BERTH_CO_TRY(core::Call call, co_await admit(request, *match.route));
-  BytesHolder holder = BytesHolder::of(call.who);
-  if (match.route->is_always_answered) {
-    BERTH_CO_TRY(Response response, co_await handler(std::move(call), request, match.values));
-    co_return Answered{std::move(response), std::move(holder)};
+                                  const Match& match, Place place,
+                                  std::optional<core::Caller> known) {
+  if (!known) {
+    BERTH_CO_TRY(known, co_await authenticate(request, *match.route));
   }
-  if (place == Place::reserve && !call.who.is_instance_admin()) {
-    co_return std::unexpected(only_for_administrators());
-  }
-  BERTH_CO_TRY(const Shares::Share share, share_of(ShareKind::request, call.who, request));
-  BERTH_CO_TRY(Response response, co_await handler(std::move(call), request, match.values));
+  BytesHolder holder = BytesHolder::of(*known);
+  BERTH_CO_TRY(Admitted admitted, admit(*std::move(known), request, *match.route, place));
+  BERTH_CO_TRY(Response response,
+               co_await handler(std::move(admitted.call), request, match.values));
   co_return Answered{std::move(response), std::move(holder)};
 }
 

@@ -16,6 +16,12 @@ struct Answered {
   BytesHolder holder;
 };
 
+// A request that its handler may have, with the share of the server that it holds meanwhile.
+struct Admitted {
+  core::Call call;
+  std::optional<Shares::Share> share;  // none for what is always answered
+};
+
 // The path of a request from its head to its handler: target, route, caller, permission, call. It
 // does not touch a socket, so that a fuzzer runs the same code as a client.
 class Dispatcher {
@@ -28,16 +34,16 @@ class Dispatcher {
   std::size_t body_bytes_max(const Route& route) const {
     return route.body_bytes_max.value_or(limits_.body_bytes_max);
   }
-  // After the body: identifies the caller, checks the permission, and reads the header fields.
-  Task<core::Call> admit(const Request& request, const Route& route);
-  // What the caller of a stream or a relay holds while it is open. Fails with overloaded.
-  Result<Shares::Share> share_of(ShareKind kind, const core::Caller& caller,
-                                 const Request& request) {
-    return shares_.take(kind, caller, request.remote_address);
-  }
-  // The whole path for a plain handler. An exception becomes Errc::bug.
+  // Identifies the caller and checks the permission. Once per request: before a large body is
+  // stored, else before the handler.
+  Task<core::Caller> authenticate(const Request& request, const Route& route);
+  // After the body: reads the header fields, and takes a share, which fails with overloaded.
+  Result<Admitted> admit(core::Caller caller, const Request& request, const Route& route,
+                         Place place);
+  // The whole path for a plain handler; `known` is the caller if it is authenticated already. An
+  // exception becomes Errc::bug.
   Task<Answered> answer(const PlainHandler& handler, const Request& request, const Match& match,
-                        Place place);
+                        Place place, std::optional<core::Caller> known = {});
 
  private:
   const Router& router_;
@@ -56,6 +62,7 @@ Task<T> guarded(Task<T> task, const Request& request);
 extern template Task<> guarded<void>(Task<> task, const Request& request);
 extern template Task<unsigned> guarded<unsigned>(Task<unsigned> task, const Request& request);
 extern template Task<Answered> guarded<Answered>(Task<Answered> task, const Request& request);
-extern template Task<core::Call> guarded<core::Call>(Task<core::Call> task, const Request& request);
+extern template Task<core::Caller> guarded<core::Caller>(Task<core::Caller> task,
+                                                         const Request& request);
 
 }  // namespace berth::http

@@ -104,10 +104,11 @@ class Session final : public Connection {
     const Route& route = *match->route;
     traffic_.settle(*this);
     if (std::holds_alternative<RelayHandler>(route.handler)) co_return co_await relay(*match);
+    std::optional<core::Caller> known;
     if (reader_->stage() == Stage::body) {
-      if (Result<> known = co_await admit_large(route); !known) {
-        co_return co_await refuse(std::move(known).error(), &route);
-      }
+      Result<std::optional<core::Caller>> sender = co_await authenticate_large(route);
+      if (!sender) co_return co_await refuse(std::move(sender).error(), &route);
+      known = *std::move(sender);
       if (Result<> got = co_await read_body(route); !got) {
         co_return co_await refuse(std::move(got).error(), &route);
       }
@@ -115,7 +116,7 @@ class Session final : public Connection {
     traffic_.works(*this);
     phase_ = Phase::working;
     clear_deadline();
-    co_return co_await respond(*match);
+    co_return co_await respond(*match, std::move(known));
   }
 
   void begin() {
@@ -136,19 +137,20 @@ class Session final : public Connection {
         given && is_request_id(*given) ? std::string{*given} : traffic_.next_request_id();
   }
 
-  // A large body is stored only for a caller that may send it.
-  Task<> admit_large(const Route& route) {
+  // A large body is stored only for a caller that may send it. The caller of a small one is not
+  // known yet.
+  Task<std::optional<core::Caller>> authenticate_large(const Route& route) {
     const auto length = reader_->body_length();
     const bool is_small = length && *length <= limits_.small_body_bytes;
-    if (is_small) co_return Result<>{};
+    if (is_small) co_return std::nullopt;
     const bool is_beyond_usual = dispatcher_.body_bytes_max(route) > limits_.body_bytes_max;
     if (is_beyond_usual && place() == Place::reserve) {
       co_return std::unexpected(only_for_administrators());
     }
-    BERTH_CO_TRY(const core::Call call,
-                 co_await guarded(dispatcher_.admit(request_, route), request_));
-    holder_ = BytesHolder::of(call.who);
-    co_return Result<>{};
+    BERTH_CO_TRY(core::Caller caller,
+                 co_await guarded(dispatcher_.authenticate(request_, route), request_));
+    holder_ = BytesHolder::of(caller);
+    co_return caller;
   }
 
   Task<> read_body(const Route& route) {
@@ -241,34 +243,36 @@ class Session final : public Connection {
     co_return Next::linger;
   }
 
-  asio::awaitable<Next> respond(const Match& match) {
+  asio::awaitable<Next> respond(const Match& match, std::optional<core::Caller> known) {
     const Handler& handler = match.route->handler;
     if (const auto* plain = std::get_if<PlainHandler>(&handler)) {
-      co_return co_await respond_plain(*plain, match);
+      co_return co_await respond_plain(*plain, match, std::move(known));
     }
     if (reader_->head().method == Head::Method::head) {
       const Error error{Errc::method_not_allowed, "a stream has no HEAD", "use GET"};
       co_return co_await deliver_error(error, match.route);
     }
-    Result<core::Call> call = co_await guarded(dispatcher_.admit(request_, *match.route), request_);
-    if (!call) co_return co_await deliver_error(call.error(), match.route);
-    Result<Shares::Share> share = share_of(ShareKind::stream, call->who);
-    if (!share) co_return co_await deliver_error(share.error(), match.route);
-    const Streaming streaming{traffic_, *this, *std::move(share)};
+    Result<Admitted> admitted = co_await admit_stream(*match.route, std::move(known));
+    if (!admitted) co_return co_await deliver_error(admitted.error(), match.route);
+    const Streaming streaming{traffic_, *this, *std::move(admitted->share)};
     if (const auto* events = std::get_if<EventHandler>(&handler)) {
-      co_return co_await respond_events(*events, *std::move(call), match);
+      co_return co_await respond_events(*events, std::move(admitted->call), match);
     }
-    co_return co_await respond_socket(std::get<SocketHandler>(handler), *std::move(call), match);
+    co_return co_await respond_socket(std::get<SocketHandler>(handler), std::move(admitted->call),
+                                      match);
   }
 
-  // Long-lived streams may not use the reserve.
-  Result<Shares::Share> share_of(ShareKind kind, const core::Caller& caller) {
-    if (place() == Place::reserve) return std::unexpected(only_for_administrators());
-    return dispatcher_.share_of(kind, caller, request_);
+  Task<Admitted> admit_stream(const Route& route, std::optional<core::Caller> known) {
+    if (!known) {
+      BERTH_CO_TRY(known, co_await guarded(dispatcher_.authenticate(request_, route), request_));
+    }
+    co_return dispatcher_.admit(*std::move(known), request_, route, place());
   }
 
-  asio::awaitable<Next> respond_plain(const PlainHandler& handler, const Match& match) {
-    Task<Answered> work = guarded(dispatcher_.answer(handler, request_, match, place()), request_);
+  asio::awaitable<Next> respond_plain(const PlainHandler& handler, const Match& match,
+                                      std::optional<core::Caller> known) {
+    Task<Answered> work =
+        guarded(dispatcher_.answer(handler, request_, match, place(), std::move(known)), request_);
     Result<Answered> answer = match.route->ends_with_client
                                   ? co_await while_client_stays(std::move(work))
                                   : co_await std::move(work);
@@ -362,11 +366,10 @@ class Session final : public Connection {
 
   Task<unsigned> pass_on(const Match& match) {
     BERTH_CO_DO(check_destination(request_));
-    BERTH_CO_TRY(core::Call call, co_await dispatcher_.admit(request_, *match.route));
-    BERTH_CO_TRY(Shares::Share share, share_of(ShareKind::relay, call.who));
-    const Streaming streaming{traffic_, *this, std::move(share)};
+    BERTH_CO_TRY(Admitted admitted, co_await admit_stream(*match.route, std::nullopt));
+    const Streaming streaming{traffic_, *this, *std::move(admitted.share)};
     const auto& dial = std::get<RelayHandler>(match.route->handler);
-    BERTH_CO_TRY(Fd server, co_await dial(std::move(call), request_, match.values));
+    BERTH_CO_TRY(Fd server, co_await dial(std::move(admitted.call), request_, match.values));
     Relaying what{.server = std::move(server),
                   .request = request_,
                   .reader = *reader_,
@@ -387,8 +390,8 @@ class Session final : public Connection {
     while (true) {
       next.expires_after(limits_.rights_interval);
       co_await next.async_wait(asio::use_awaitable);
-      const Result<core::Call> still =
-          co_await guarded(dispatcher_.admit(request_, route), request_);
+      const Result<core::Caller> still =
+          co_await guarded(dispatcher_.authenticate(request_, route), request_);
       // A check that cannot be made now is retried.
       const bool is_refused = !still && (still.error().code == Errc::unauthenticated ||
                                          still.error().code == Errc::forbidden);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json/json.hpp"
+#include "api/fields.hpp"
 #include "http/route.hpp"
 
 #include <map>
@@ -13,48 +13,13 @@ namespace berth::http {
 
 namespace parameters_detail {
 
-enum class Kind { text, integer, boolean };
-
-template <class T>
-struct BareOf {
-  using Type = T;
-};
-template <class T>
-struct BareOf<std::optional<T>> {
-  using Type = T;
-};
-template <class T>
-using Bare = typename BareOf<T>::Type;
-
-template <class T>
-constexpr Kind kind_of() {
-  if constexpr (std::same_as<T, bool>) {
-    return Kind::boolean;
-  } else if constexpr (std::integral<T>) {
-    return Kind::integer;
-  } else {
-    static_assert(std::same_as<T, std::string> || std::same_as<T, Time> || DescribedEnum<T> ||
-                      json_detail::is_id<T>,
-                  "a parameter is a string, an integer, a boolean, an enum, a Time or an Id");
-    return Kind::text;
-  }
-}
-
 // Text that does not fit remains text, and the mapper reports what was expected.
-bj::value to_value(Kind kind, std::string_view text);
+bj::value to_value(api::Kind kind, std::string_view text);
 // Rewrites the mapper's error for parameters; the message names, for example, "query parameter
 // 'limit'".
 Error to_parameter_error(std::string_view where, Error error);
-
-template <class T, class... M>
-Kind kind_of_member(std::string_view name, boost::mp11::mp_list<M...> /*members*/) {
-  Kind kind = Kind::text;
-  const auto look = [&]<class Member>(Member /*member*/) {
-    if (name == wire_name<Member>()) kind = kind_of<Bare<json_detail::FieldOf<T, Member>>>();
-  };
-  (look(M{}), ...);
-  return kind;
-}
+// A query parameter that is a number, but one that is not allowed.
+Error out_of_range(Issue issue);
 
 template <class T>
 Result<T> decode_parameters(const bj::object& values, std::string_view where) {
@@ -65,30 +30,25 @@ Result<T> decode_parameters(const bj::object& values, std::string_view where) {
 
 }  // namespace parameters_detail
 
+bj::object to_object(const std::vector<api::Field>& fields, const PathValues& values);
+bj::object to_object(const std::vector<api::Field>& fields,
+                     const std::map<std::string, std::string>& values);
+
 template <class Path>
 Result<Path> decode_path(const PathValues& values) {
-  using namespace parameters_detail;
   if constexpr (boost::mp11::mp_empty<MembersOf<Path>>::value) {
     return Path{};
   } else {
-    bj::object object;
-    for (const PathValue& value : values) {
-      object[value.name] =
-          to_value(kind_of_member<Path>(value.name, MembersOf<Path>{}), value.text);
-    }
-    return decode_parameters<Path>(object, "path parameter");
+    return parameters_detail::decode_parameters<Path>(to_object(api::fields_of<Path>(), values),
+                                                      "path parameter");
   }
 }
 
 // Unknown parameters are rejected, so that a misspelt filter does not list everything.
 template <class Query>
 Result<Query> decode_query(const std::map<std::string, std::string>& values) {
-  using namespace parameters_detail;
-  bj::object object;
-  for (const auto& [name, text] : values) {
-    object[name] = to_value(kind_of_member<Query>(name, MembersOf<Query>{}), text);
-  }
-  return decode_parameters<Query>(object, "query parameter");
+  return parameters_detail::decode_parameters<Query>(to_object(api::fields_of<Query>(), values),
+                                                     "query parameter");
 }
 
 }  // namespace berth::http
