@@ -1,8 +1,8 @@
-#include "workspaces/disk.hpp"
+#include "files/beneath.hpp"
 
 #include "base/files.hpp"
-#include "base/random.hpp"
-#include "workspaces/path.hpp"
+#include "base/remove_tree.hpp"
+#include "files/path.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -14,12 +14,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 
-namespace berth::workspaces {
+namespace berth::files {
 namespace {
 
-constexpr std::string_view draft_prefix = ".berth-draft-";
 // Renames elsewhere in the tree may make the kernel request a retry.
 constexpr int open_attempts_max = 64;
 
@@ -47,6 +45,43 @@ std::string_view rule_of(int error_number) {
   }
 }
 
+int open_resolved(int folder, const std::string& path, int flags, mode_t mode,
+                  std::uint64_t resolve) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  how.mode = mode;
+  how.resolve = resolve | RESOLVE_NO_MAGICLINKS;
+  const char* at = path.empty() ? "." : path.c_str();
+  long fd = -1;
+  for (int attempt = 0; attempt < open_attempts_max; ++attempt) {
+    fd = ::syscall(SYS_openat2, folder, at, &how, sizeof how);
+    if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
+  }
+  return static_cast<int>(fd);
+}
+
+// A descriptor of its own, because duplicates share the read position.
+Directory directory_of(int folder) {
+  Fd own{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  Directory directory{own ? ::fdopendir(own.get()) : nullptr};
+  if (directory) static_cast<void>(own.release());
+  return directory;
+}
+
+// Null at the end, and then errno says whether it is one.
+const char* next_name(const Directory& directory) {
+  while (true) {
+    errno = 0;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is its caller's own
+    const dirent* entry = ::readdir(directory.get());
+    // A folder that is removed while it is read has no more names.
+    if (entry == nullptr && errno == ENOENT) errno = 0;
+    if (entry == nullptr) return nullptr;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") return entry->d_name;
+  }
+}
+
 }  // namespace
 
 std::unexpected<Error> disk_failure(std::string_view action, std::string_view path,
@@ -58,27 +93,32 @@ std::unexpected<Error> disk_failure(std::string_view action, std::string_view pa
     return fail(Errc::file_not_found, "path '" + escaped(path) + "': leads through a file");
   }
   if (const std::string_view rule = rule_of(error_number); !rule.empty()) return refuse(path, rule);
-  auto failure = io_failure(action, "'" + escaped(path) + "'", error_number);
+  return store_failure(action, path, error_number);
+}
+
+std::unexpected<Error> store_failure(std::string_view action, std::string_view object,
+                                     int error_number) {
+  auto failure = io_failure(action, "'" + escaped(object) + "'", error_number);
   // EFBIG means that a file size limit, set by our parent process, is reached.
   if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG) {
     failure.error().code = Errc::store_full;
-    failure.error().remedy = "make room, or raise the disk limit of the environment";
+    failure.error().remedy =
+        "make room on the disk, for example with: berth image gc; or raise the disk limit of the "
+        "environment";
   }
   return failure;
 }
 
 int open_beneath(int folder, const std::string& path, int flags, Mounts mounts, mode_t mode) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
-  how.mode = mode;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  if (mounts == Mounts::refused) how.resolve |= RESOLVE_NO_XDEV;
-  long fd = -1;
-  for (int attempt = 0; attempt < open_attempts_max; ++attempt) {
-    fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
-    if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
-  }
-  return static_cast<int>(fd);
+  std::uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  if (mounts == Mounts::refused) resolve |= RESOLVE_NO_XDEV;
+  return open_resolved(folder, path, flags, mode, resolve);
+}
+
+int open_beneath(int root, const std::string& path, int flags, Links links) {
+  std::uint64_t resolve = links == Links::as_inside ? RESOLVE_IN_ROOT : RESOLVE_BENEATH;
+  if (links == Links::none) resolve |= RESOLVE_NO_SYMLINKS;
+  return open_resolved(root, path, flags, 0, resolve);
 }
 
 Result<Found> find(int folder, const std::string& path, Mounts mounts, std::string_view shown) {
@@ -96,31 +136,66 @@ Result<Found> find(int folder, const std::string& path, Mounts mounts, std::stri
 }
 
 Result<Names> Names::of(int folder, std::string_view shown) {
-  Fd own{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-  if (!own) return disk_failure("open", shown, errno);
-  Directory directory{::fdopendir(own.get())};
+  Directory directory = directory_of(folder);
   if (!directory) return disk_failure("open", shown, errno);
-  static_cast<void>(own.release());
   return Names{std::move(directory), std::string{shown}};
 }
 
 Result<std::optional<std::string>> Names::next() {
-  while (true) {
-    errno = 0;
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this object's own
-    const dirent* entry = ::readdir(directory_.get());
-    // A folder that is removed while it is read has no more names.
-    if (entry == nullptr && (errno == 0 || errno == ENOENT)) return std::nullopt;
-    if (entry == nullptr) return disk_failure("read", shown_, errno);
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") return std::string{name};
-  }
+  const char* name = next_name(directory_);
+  if (name != nullptr) return std::string{name};
+  if (errno != 0) return disk_failure("read", shown_, errno);
+  return std::nullopt;
 }
 
-Result<std::string> read_link(int folder, const std::string& name, std::string_view shown) {
-  std::string target(PATH_MAX, '\0');
+Result<std::vector<std::string>> names_of(int folder, std::string_view shown) {
+  const Directory directory = directory_of(folder);
+  if (!directory) return store_failure("open", shown, errno);
+  std::vector<std::string> names;
+  while (const char* name = next_name(directory)) names.emplace_back(name);
+  if (errno != 0) return store_failure("read", shown, errno);
+  std::ranges::sort(names);
+  return names;
+}
+
+Unlocked Unlocked::open_as_it_is(int folder, const std::string& name, int flags) {
+  Unlocked out;
+  out.opened_ = Fd{::openat(folder, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC)};
+  return out;
+}
+
+Unlocked Unlocked::open(int folder, const std::string& name, int flags) {
+  Unlocked out = open_as_it_is(folder, name, flags);
+  if (out.opened_ || errno != EACCES) return out;
+  // Touches only this inode, whatever its name refers to by now.
+  Fd named{::openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+  struct stat seen{};
+  const bool is_ours = named && ::fstat(named.get(), &seen) == 0 && seen.st_uid == ::geteuid() &&
+                       (S_ISREG(seen.st_mode) || S_ISDIR(seen.st_mode));
+  if (!is_ours) {
+    errno = EACCES;
+    return out;
+  }
+  out.mode_ = seen.st_mode & 07777;
+  const std::string itself = path_of(named.get());
+  if (::chmod(itself.c_str(), out.mode_ | S_IRUSR | S_IXUSR) != 0) return out;
+  out.named_ = std::move(named);
+  out.opened_ = Fd{::open(itself.c_str(), flags | O_CLOEXEC)};
+  return out;
+}
+
+Unlocked::~Unlocked() {
+  if (named_) ::chmod(path_of(named_.get()).c_str(), mode_);
+}
+
+Result<std::string> read_link(int folder, const std::string& name, std::string_view shown,
+                              std::size_t bytes_max) {
+  std::string target(bytes_max + 1, '\0');
   const ssize_t size = ::readlinkat(folder, name.c_str(), target.data(), target.size());
   if (size < 0) return disk_failure("read", shown, errno);
+  if (static_cast<std::size_t>(size) > bytes_max) {
+    return refuse(shown, "is a link that says more than " + std::to_string(bytes_max) + " bytes");
+  }
   target.resize(static_cast<std::size_t>(size));
   return target;
 }
@@ -129,7 +204,7 @@ Result<> write_at(int fd, std::string_view bytes, std::uint64_t offset, std::str
   while (!bytes.empty()) {
     const ssize_t wrote = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return disk_failure("write", shown, errno);
+    if (wrote < 0) return store_failure("write", shown, errno);
     bytes.remove_prefix(static_cast<std::size_t>(wrote));
     offset += static_cast<std::uint64_t>(wrote);
   }
@@ -159,13 +234,17 @@ timespec timespec_of(Time at) {
   return {.tv_sec = whole.count(), .tv_nsec = rest.count()};
 }
 
-std::string draft_name() {
-  SystemRandom random;
-  return std::string{draft_prefix} + random_base64url(random, 12);
+Result<> remove_beneath(int folder, const std::string& name, std::string_view shown,
+                        std::uint64_t entries_max) {
+  const auto removed = remove_at(folder, name, entries_max);
+  if (removed) return {};
+  switch (removed.error().error_number) {
+    case E2BIG: return refuse(shown, "holds too much to be removed at once");
+    case ENOTEMPTY:
+      return fail(Errc::conflict, "path '" + escaped(shown) + "': changed while it was removed",
+                  "stop what writes there and repeat");
+    default: return disk_failure("remove", shown, removed.error().error_number);
+  }
 }
 
-bool is_draft_name(std::string_view name) {
-  return name.starts_with(draft_prefix);
-}
-
-}  // namespace berth::workspaces
+}  // namespace berth::files

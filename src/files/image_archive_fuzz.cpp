@@ -1,26 +1,24 @@
 #include "base/assert.hpp"
 #include "base/remove_tree.hpp"
-#include "images/archive.hpp"
-#include "images/disk.hpp"
-#include "images/tree_digest.hpp"
+#include "files/tree_digest.hpp"
+#include "files/tree_writer.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 
-// Arbitrary bytes as a layer, unpacked into a folder in memory. Nothing may appear outside the
-// root, and what was accepted must have a digest.
-namespace berth::images {
+// Arbitrary bytes as an archive, unpacked into a folder in memory under each set of rules. Nothing
+// may appear outside the root, and what was accepted must have a digest.
+namespace berth::files {
 namespace {
 
-constexpr Limits small{.bytes_max = 1 << 20,
+constexpr Limits small{.entries_max = 200,
+                       .bytes_max = 1 << 20,
                        .file_bytes_max = 1 << 18,
-                       .entries_max = 200,
                        .growth_free_bytes = 1 << 20};
 
 class Scratch {
@@ -60,29 +58,38 @@ std::string mended(const std::uint8_t* data, std::size_t size) {
   return tar;
 }
 
-void check(const std::string& tar, ArchiveForm form) {
+Result<> unpack(std::string_view tar, const TarOptions& options, TreeWriter& into) {
+  const ByteSource source = source_of(tar);
+  BERTH_TRY(Content content, Content::open(source, options));
+  BERTH_TRY(TarReader reader, TarReader::open(content));
+  BERTH_DO(into.put_all(reader, options.form));
+  return content.drain();
+}
+
+void check(std::string_view tar, Rules rules, ArchiveForm form, LinkRule links) {
   const Scratch scratch;
-  const Fd file{::memfd_create("tar", MFD_CLOEXEC)};
-  BERTH_ASSERT(::write(file.get(), tar.data(), tar.size()) == static_cast<ssize_t>(tar.size()));
-  ::lseek(file.get(), 0, SEEK_SET);
-  Blob blob{file.get(), "tar", small.bytes_max};
   Meter meter;
-  TreeWriter into{scratch.open(scratch.root()), {.limits = small}, meter};
-  const Result<Digests> done = unpack(blob, form, into, meter);
+  TreeWriter into{
+      scratch.open(scratch.root()), {.rules = rules, .limits = small, .links = links}, meter};
+  const Result<> done = unpack(tar, {.rules = rules, .form = form, .limits = small}, into);
+  BERTH_ASSERT(done || (!done.error().message.empty() && done.error().code != Errc::bug));
   BERTH_ASSERT(into.finish().has_value());
   BERTH_ASSERT(scratch.things() == 1);
   if (!done) return;
   const auto digest = digest_of_tree(scratch.open(scratch.root()).get(), small, meter);
-  BERTH_ASSERT(digest.has_value());
+  BERTH_ASSERT(digest.has_value() || rules == Rules::layer);  // whiteouts have none
 }
 
 }  // namespace
-}  // namespace berth::images
+}  // namespace berth::files
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace berth::files;
   if (size == 0) return 0;
-  using berth::images::ArchiveForm;
-  berth::images::check(berth::images::mended(data + 1, size - 1),
-                       data[0] % 2 == 0 ? ArchiveForm::plain : ArchiveForm::layer);
+  const std::string tar = mended(data + 1, size - 1);
+  check(tar, Rules::image, data[0] % 2 == 0 ? ArchiveForm::plain : ArchiveForm::layer,
+        LinkRule::any);
+  check(tar, Rules::layer, ArchiveForm::plain, LinkRule::any);
+  check(tar, Rules::workspace, ArchiveForm::plain, LinkRule::inside);
   return 0;
 }

@@ -1,4 +1,4 @@
-#include "workspaces/path.hpp"
+#include "files/path.hpp"
 
 #include "base/text.hpp"
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 
-namespace berth::workspaces {
+namespace berth::files {
 namespace {
 
 constexpr std::size_t quoted_bytes_max = 512;
@@ -94,10 +94,10 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-std::unexpected<Error> refuse(std::string_view path, std::string_view rule, std::string remedy) {
-  return fail(Errc::path_refused,
-              "path '" + escaped(clipped(path, quoted_bytes_max)) + "': " + std::string{rule},
+std::unexpected<Error> refuse(std::string_view path, std::string_view rule, std::string remedy,
+                              Errc code) {
+  return fail(code, "path '" + escaped(clipped(path, quoted_bytes_max)) + "': " + std::string{rule},
               std::move(remedy));
 }
 
-}  // namespace berth::workspaces
+}  // namespace berth::files

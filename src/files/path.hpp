@@ -1,13 +1,13 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "workspaces/limits.hpp"
+#include "files/limits.hpp"
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace berth::workspaces {
+namespace berth::files {
 
 // A path down from a root, as names: relative, without "." and "..". Every instance has been
 // checked.
@@ -24,10 +24,10 @@ class Path {
   // "a/b/c"; "." for the root, as system calls expect.
   std::string text() const { return text_of(names_.size()); }
   std::string parent_text() const { return text_of(names_.size() - 1); }
-
- private:
+  // The first `count` names.
   std::string text_of(std::size_t count) const;
 
+ private:
   std::vector<std::string> names_;
 };
 
@@ -39,8 +39,8 @@ std::string escaped(std::string_view name);
 // The name from its escaped form; text that is not valid escaping is unchanged.
 std::string unescaped(std::string_view text);
 
-// "path 'a/b': is a device", as path_refused.
-std::unexpected<Error> refuse(std::string_view path, std::string_view rule,
-                              std::string remedy = {});
+// "path 'a/b': is a device".
+std::unexpected<Error> refuse(std::string_view path, std::string_view rule, std::string remedy = {},
+                              Errc code = Errc::path_refused);
 
-}  // namespace berth::workspaces
+}  // namespace berth::files

@@ -10,7 +10,7 @@
 #include <functional>
 #include <utility>
 
-namespace berth::images {
+namespace berth::files {
 
 BOOST_DEFINE_ENUM_CLASS(Phase, unpacking, copying, hashing, saving)
 
@@ -50,6 +50,7 @@ class Meter {
     ++now_.entries;
     if (now_.entries - said_.entries >= entries_between) say();
   }
+  const Progress& now() const { return now_; }
 
  private:
   static constexpr std::uint64_t bytes_between = 4 << 20;
@@ -66,4 +67,4 @@ class Meter {
   Progress said_;
 };
 
-}  // namespace berth::images
+}  // namespace berth::files

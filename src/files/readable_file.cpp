@@ -1,6 +1,7 @@
-#include "workspaces/readable_file.hpp"
+#include "files/readable_file.hpp"
 
-#include "workspaces/path.hpp"
+#include "files/entry.hpp"
+#include "files/path.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include <cerrno>
 #include <vector>
 
-namespace berth::workspaces {
+namespace berth::files {
 namespace {
 
 constexpr std::size_t piece_bytes = 256 << 10;
@@ -20,10 +21,6 @@ std::string_view noun_of(mode_t mode) {
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISSOCK(mode)) return "a socket";
   return "a device";
-}
-
-bool same_moment(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
 std::unexpected<Error> changed(std::string_view shown) {
@@ -113,4 +110,4 @@ Result<> ReadableFile::check_unchanged() const {
   return {};
 }
 
-}  // namespace berth::workspaces
+}  // namespace berth::files

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "workspaces/disk.hpp"
-#include "workspaces/stream.hpp"
+#include "files/beneath.hpp"
+#include "files/stream.hpp"
 
-namespace berth::workspaces {
+namespace berth::files {
 
 // What to do about a file with several names. refused: another name may be outside the tree. taken:
 // its content is copied under each name. That is for a root that is all that its programs can reach
@@ -40,4 +40,4 @@ class ReadableFile {
   std::string shown_;
 };
 
-}  // namespace berth::workspaces
+}  // namespace berth::files

@@ -1,27 +1,31 @@
-#include "images/archive.hpp"
+#include "files/tar_reader.hpp"
 
 #include "base/text.hpp"
-#include "images/disk.hpp"
+#include "files/path.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <limits>
+#include <span>
 
-namespace berth::images {
+namespace berth::files {
 namespace {
 
-constexpr std::size_t read_bytes = 256 << 10;
-constexpr std::size_t block_bytes = 512;
+constexpr std::size_t tar_block_bytes = 512;
+constexpr std::size_t said_bytes_max = 200;
 // A tar ends with two blocks of zeros; the last content block is padded with zeros.
-constexpr std::array<char, 3 * block_bytes> tar_end{};
-constexpr std::string_view whiteout_prefix = ".wh.";
-constexpr std::string_view opaque_name = ".wh..wh..opq";
-constexpr std::string_view aufs_prefix = ".wh..wh.";
+constexpr std::array<char, 3 * tar_block_bytes> tar_end{};
+
+// By name, because "all" includes filters that start a program to decompress.
+constexpr std::array image_filters{
+    &::archive_read_support_filter_gzip,    &::archive_read_support_filter_zstd,
+    &::archive_read_support_filter_bzip2,   &::archive_read_support_filter_xz,
+    &::archive_read_support_filter_lzma,    &::archive_read_support_filter_lz4,
+    &::archive_read_support_filter_compress};
+constexpr std::size_t workspace_filters = 2;  // the first ones
 
 std::string text_of(const char* text) {
   return text != nullptr ? text : "";
@@ -45,7 +49,7 @@ std::uint32_t id_of(std::int64_t id) {
   return id >= 0 && id <= most ? static_cast<std::uint32_t>(id) : most;
 }
 
-Entry described(::archive_entry* entry) {
+Entry archived(::archive_entry* entry) {
   const std::int64_t size = ::archive_entry_size(entry);
   Entry out{.path = text_of(::archive_entry_pathname(entry)),
             .type = archived_type(entry),
@@ -61,123 +65,79 @@ Entry described(::archive_entry* entry) {
   return out;
 }
 
-Result<> hide(const std::string& path, std::string_view name, TreeWriter& into) {
-  const std::string folder = path.substr(0, path.size() - name.size());
-  if (name == opaque_name) return into.hide_content(folder);
-  if (name.starts_with(aufs_prefix)) return {};  // private files of a storage driver
-  name.remove_prefix(whiteout_prefix.size());
-  if (name.empty() || name == "." || name == "..") {
-    return refuse_entry(path, "is a whiteout that names nothing");
+// libarchive passes on only the text of an error, so the source's own is kept.
+std::unexpected<Error> archive_failure(const ArchiveFeed& feed, ::archive* archive,
+                                       const TarOptions& options) {
+  if (feed.error) return std::unexpected(*feed.error);
+  const std::string said =
+      as_utf8(clipped(text_of(::archive_error_string(archive)), said_bytes_max));
+  std::string message = options.name + ": is not a complete tar: " + said;
+  if (options.rules == Rules::workspace) {
+    return fail(Errc::unprocessable, std::move(message),
+                "send a tar, plain or compressed with gzip or zstd");
   }
-  return into.hide(folder + std::string{name});
+  return fail(Errc::image_invalid, std::move(message),
+              "use a tar, plain or compressed with gzip, bzip2, xz, zstd or lz4; fetch it again if "
+              "it was cut off or damaged on the way");
 }
 
-Result<> put(ArchiveReader& reader, const Entry& entry, TreeWriter& into, Meter& meter) {
-  if (entry.type != EntryType::file) return into.put(entry);
-  BERTH_TRY(const Fd file, into.begin_file(entry));
-  BERTH_DO(reader.copy_content(entry, file.get(), meter));
-  return into.end_file(file, entry);
-}
-
-std::unexpected<Error> no_tar(const std::string& name, ::archive* archive) {
-  const std::string said = text_of(::archive_error_string(archive));
-  return fail(
-      Errc::image_invalid, name + ": is not a complete tar: " + as_utf8(said),
-      "use a tar, plain or compressed with gzip, bzip2, xz, zstd or lz4; fetch it again if it was "
-      "cut off or damaged on the way");
-}
-
-// Gets the next bytes for libarchive. Keeps the error, because libarchive passes on only its text.
-template <class Source, class Feed>
-std::ptrdiff_t hand_over(::archive* archive, Source& source, Feed& feed, const void** bytes) {
-  Result<std::string_view> next = source.next();
-  if (!next) {
-    ::archive_set_error(archive, EIO, "%s", next.error().message.c_str());
-    feed.error = std::move(next).error();
+std::ptrdiff_t feed_archive(::archive* archive, void* context, const void** bytes) {
+  auto& feed = *static_cast<ArchiveFeed*>(context);
+  Result<std::string_view> piece = feed.source();
+  if (!piece) {
+    ::archive_set_error(archive, EIO, "the source failed");
+    feed.error = std::move(piece).error();
     return -1;
   }
-  *bytes = next->data();
-  return static_cast<std::ptrdiff_t>(next->size());
+  feed.bytes += piece->size();
+  *bytes = piece->data();
+  return static_cast<std::ptrdiff_t>(piece->size());
+}
+
+// A warning means that a name is not valid in our locale: names are bytes here.
+bool is_fine(int status) {
+  return status == ARCHIVE_OK || status == ARCHIVE_WARN;
+}
+
+std::unexpected<Error> no_memory(const TarOptions& options) {
+  return fail(Errc::io_failed, options.name + ": no memory for an archive reader");
 }
 
 }  // namespace
-
-Blob::Blob(int fd, std::string name, std::uint64_t bytes_max, int stop)
-    : fd_(fd), stop_(stop), name_(std::move(name)), bytes_max_(bytes_max), buffer_(read_bytes) {}
-
-// A pipe may deliver nothing for any length of time.
-Result<> Blob::wait() const {
-  if (stop_ < 0) return {};
-  std::array<pollfd, 2> ends{
-      {{.fd = fd_, .events = POLLIN, .revents = 0}, {.fd = stop_, .events = POLLIN, .revents = 0}}};
-  while (::poll(ends.data(), ends.size(), -1) < 0) {
-    if (errno != EINTR) return disk_failure("wait for", name_, errno);
-  }
-  return ends[1].revents == 0 ? Result<>{} : interrupted();
-}
-
-Result<std::string_view> Blob::next() {
-  BERTH_DO(wait());
-  ssize_t got = 0;
-  do {
-    got = ::read(fd_, buffer_.data(), buffer_.size());
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return disk_failure("read", name_, errno);
-  const std::string_view bytes{buffer_.data(), static_cast<std::size_t>(got)};
-  bytes_ += bytes.size();
-  if (bytes_ > bytes_max_) {
-    return fail(Errc::image_invalid,
-                name_ + ": is larger than " + std::to_string(bytes_max_) + " bytes");
-  }
-  hash_.add(bytes);
-  return bytes;
-}
-
-Result<> Blob::drain() {
-  while (true) {
-    BERTH_TRY(const std::string_view bytes, next());
-    if (bytes.empty()) return {};
-  }
-}
 
 void ArchiveKind::dispose(Raw archive) noexcept {
   ::archive_read_free(archive);
 }
 
-std::ptrdiff_t Content::feed(::archive* archive, void* context, const void** bytes) {
-  return hand_over(archive, static_cast<Feed*>(context)->blob, *static_cast<Feed*>(context), bytes);
-}
-
-Result<Content> Content::open(Blob& blob, const Limits& limits) {
+Result<Content> Content::open(const ByteSource& source, const TarOptions& options) {
   Owned<ArchiveKind> archive{::archive_read_new()};
-  if (!archive) return fail(Errc::io_failed, blob.name() + ": no memory for an archive reader");
-  ::archive* raw = archive.get();
-  ::archive_read_support_format_raw(raw);
-  ::archive_read_support_format_empty(raw);
-  // Each by name: "all" includes filters that start a program to decompress.
-  for (auto* const support :
-       {::archive_read_support_filter_gzip, ::archive_read_support_filter_bzip2,
-        ::archive_read_support_filter_xz, ::archive_read_support_filter_lzma,
-        ::archive_read_support_filter_zstd, ::archive_read_support_filter_lz4,
-        ::archive_read_support_filter_compress}) {
-    support(raw);
+  if (!archive) return no_memory(options);
+  ::archive_read_support_format_raw(archive.get());
+  ::archive_read_support_format_empty(archive.get());
+  const bool is_workspace = options.rules == Rules::workspace;
+  const std::size_t count = is_workspace ? workspace_filters : image_filters.size();
+  for (auto* const support : std::span{image_filters}.first(count)) {
+    // A warning means that this one would start a program as well.
+    if (support(archive.get()) == ARCHIVE_OK) continue;
+    return fail(Errc::io_failed, "libarchive was built without a compression that is needed");
   }
-  Content content{std::make_unique<Feed>(blob, std::nullopt), std::move(archive), limits};
+  auto feed = std::make_unique<ArchiveFeed>([&source] { return source(); });
+  Content content{std::move(feed), std::move(archive), options};
   BERTH_DO(content.begin());
   return content;
 }
 
 Result<> Content::begin() {
   ::archive* raw = archive_.get();
-  if (::archive_read_open(raw, feed_.get(), nullptr, &Content::feed, nullptr) != ARCHIVE_OK) {
-    return failure();
+  if (::archive_read_open(raw, feed_.get(), nullptr, &feed_archive, nullptr) != ARCHIVE_OK) {
+    return archive_failure(*feed_, raw, options_);
   }
   ::archive_entry* whole = nullptr;
   const int status = ::archive_read_next_header(raw, &whole);
   ended_ = status == ARCHIVE_EOF;
-  if (!ended_ && status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
+  if (!ended_ && !is_fine(status)) return archive_failure(*feed_, raw, options_);
   // The first "filter" is the raw input.
-  if (::archive_filter_count(raw) > 1) hash_.emplace();
+  if (::archive_filter_count(raw) > 1 && options_.rules != Rules::workspace) hash_.emplace();
   return {};
 }
 
@@ -188,7 +148,7 @@ Result<std::string_view> Content::next() {
     std::int64_t offset = 0;
     const int status = ::archive_read_data_block(archive_.get(), &bytes, &size, &offset);
     ended_ = status == ARCHIVE_EOF;
-    if (!ended_ && status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
+    if (!ended_ && !is_fine(status)) return archive_failure(*feed_, archive_.get(), options_);
   }
   if (size == 0) return std::string_view{};
   const std::string_view text{static_cast<const char*>(bytes), size};
@@ -201,7 +161,16 @@ Result<std::string_view> Content::next() {
 Result<> Content::drain() {
   while (true) {
     BERTH_TRY(const std::string_view bytes, next());
+    if (bytes.empty()) break;
+  }
+  while (true) {
+    BERTH_TRY(const std::string_view bytes, feed_->source());
     if (bytes.empty()) return {};
+    feed_->bytes += bytes.size();
+    if (feed_->bytes > options_.limits.bytes_max + options_.limits.growth_free_bytes) {
+      return fail(Errc::body_too_large,
+                  options_.name + ": more is sent after its end than it may have");
+    }
   }
 }
 
@@ -209,113 +178,70 @@ std::optional<std::string> Content::digest() {
   return hash_ ? std::optional{hash_->digest()} : std::nullopt;
 }
 
-std::unexpected<Error> Content::failure() const {
-  if (feed_->error) return std::unexpected(*feed_->error);
-  return no_tar(name(), archive_.get());
-}
-
 // A few bytes may decompress to more than any disk can hold, even between the files.
 Result<> Content::check_growth() const {
-  if (bytes_ > limits_.bytes_max + limits_.growth_free_bytes) {
-    return fail(Errc::image_invalid, name() + ": decompresses to more than " +
-                                         std::to_string(limits_.bytes_max) + " bytes");
+  const Limits& limits = options_.limits;
+  const auto grows = [this](const std::string& to) {
+    return fail(refusal_of(options_.rules), options_.name + ": decompresses to more than " + to);
+  };
+  if (bytes_ > limits.bytes_max + limits.growth_free_bytes) {
+    return grows(std::to_string(limits.bytes_max) + " bytes");
   }
-  if (bytes_ > limits_.growth_free_bytes && bytes_ / limits_.growth_max > feed_->blob.bytes()) {
-    return fail(Errc::image_invalid, name() + ": decompresses to more than " +
-                                         std::to_string(limits_.growth_max) + " times its size");
+  if (bytes_ > limits.growth_free_bytes && bytes_ / limits.growth_ratio_max > feed_->bytes) {
+    return grows(std::to_string(limits.growth_ratio_max) + " times its size");
   }
   return {};
 }
 
-std::ptrdiff_t ArchiveReader::feed(::archive* archive, void* context, const void** bytes) {
-  Feed& feed = *static_cast<Feed*>(context);
-  const std::ptrdiff_t got = hand_over(archive, feed.content, feed, bytes);
-  const std::uint64_t size = feed.content.bytes();
-  if (got != 0 || feed.form == ArchiveForm::plain || feed.end_added || size == 0) return got;
-  feed.end_added = true;
-  *bytes = tar_end.data();
-  return static_cast<std::ptrdiff_t>(2 * block_bytes +
-                                     (block_bytes - size % block_bytes) % block_bytes);
-}
-
-Result<ArchiveReader> ArchiveReader::open(Content& content, ArchiveForm form) {
+Result<TarReader> TarReader::open(Content& content) {
+  const TarOptions& options = content.options();
   Owned<ArchiveKind> archive{::archive_read_new()};
-  if (!archive) return fail(Errc::io_failed, content.name() + ": no memory for an archive reader");
+  if (!archive) return no_memory(options);
+  ::archive_read_support_format_tar(archive.get());
+  auto feed = std::make_unique<ArchiveFeed>();
+  feed->source = [&content, &end_added = feed->end_added]() -> Result<std::string_view> {
+    BERTH_TRY(const std::string_view bytes, content.next());
+    const bool is_layer = content.options().form == ArchiveForm::layer;
+    if (!bytes.empty() || !is_layer || end_added || content.bytes() == 0) return bytes;
+    end_added = true;
+    const std::size_t over = content.bytes() % tar_block_bytes;
+    const std::size_t missing = 2 * tar_block_bytes + (tar_block_bytes - over) % tar_block_bytes;
+    return std::string_view{tar_end.data(), missing};
+  };
   ::archive* raw = archive.get();
-  ::archive_read_support_format_tar(raw);
-  ArchiveReader reader{std::make_unique<Feed>(content, form), std::move(archive)};
-  if (::archive_read_open(raw, reader.feed_.get(), nullptr, &ArchiveReader::feed, nullptr) !=
-      ARCHIVE_OK) {
-    return reader.failure();
+  if (::archive_read_open(raw, feed.get(), nullptr, &feed_archive, nullptr) != ARCHIVE_OK) {
+    return archive_failure(*feed, raw, options);
   }
-  return reader;
+  return TarReader{options, std::move(feed), std::move(archive)};
 }
 
-std::unexpected<Error> ArchiveReader::failure() const {
-  if (feed_->error) return std::unexpected(*feed_->error);
-  return no_tar(feed_->content.name(), archive_.get());
-}
-
-Result<std::optional<Entry>> ArchiveReader::next() {
+Result<std::optional<Entry>> TarReader::next() {
   ::archive_entry* entry = nullptr;
   const int status = ::archive_read_next_header(archive_.get(), &entry);
   if (status == ARCHIVE_EOF) return std::nullopt;
-  // A warning means that a name is not valid in our locale: names are bytes here.
-  if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
-  return described(entry);
+  if (!is_fine(status)) return archive_failure(*feed_, archive_.get(), options_);
+  return archived(entry);
 }
 
-Result<> ArchiveReader::copy_content(const Entry& entry, int into, Meter& meter) {
+Result<> TarReader::content(const Entry& entry, const ContentSink& sink) {
+  const auto refused = [&](std::string_view rule) {
+    return refuse(entry.path, rule, {}, refusal_of(options_.rules));
+  };
   while (true) {
     const void* bytes = nullptr;
     std::size_t size = 0;
     std::int64_t offset = 0;
     const int status = ::archive_read_data_block(archive_.get(), &bytes, &size, &offset);
     if (status == ARCHIVE_EOF) return {};
-    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
+    if (!is_fine(status)) return archive_failure(*feed_, archive_.get(), options_);
     // The zeros that were appended as the tar's end are not the content of a truncated file.
-    if (feed_->end_added) return refuse_entry(entry.path, "is cut off");
+    if (feed_->end_added) return refused("is cut off");
     const auto at = static_cast<std::uint64_t>(offset);
     if (offset < 0 || at > entry.bytes || size > entry.bytes - at) {
-      return refuse_entry(entry.path, "holds more than it says");
+      return refused("holds more than it says");
     }
-    BERTH_DO(write_at(into, {static_cast<const char*>(bytes), size}, at, entry.path));
-    meter.add_bytes(size);
+    BERTH_DO(sink(at, {static_cast<const char*>(bytes), size}));
   }
 }
 
-Result<Digests> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter) {
-  BERTH_TRY(Content content, Content::open(blob, into.limits()));
-  BERTH_TRY(ArchiveReader reader, ArchiveReader::open(content, form));
-  into.begin_layer();
-  std::uint64_t entries = 0;
-  while (true) {
-    BERTH_TRY(const std::optional<Entry> entry, reader.next());
-    if (!entry) break;
-    if (++entries > into.limits().entries_max) {
-      return refuse_entry(entry->path, "is one more than " +
-                                           std::to_string(into.limits().entries_max) + " entries");
-    }
-    const std::string_view name = std::string_view{entry->path}.substr(entry->path.rfind('/') + 1);
-    if (form == ArchiveForm::layer && name.starts_with(whiteout_prefix)) {
-      BERTH_DO(hide(entry->path, name, into));
-    } else {
-      BERTH_DO(put(reader, *entry, into, meter));
-    }
-  }
-  BERTH_DO(content.drain());
-  BERTH_DO(blob.drain());
-  Digests digests{.stored = blob.digest(), .content = {}};
-  digests.content = content.digest().value_or(digests.stored);
-  return digests;
-}
-
-Result<std::string> content_digest(Blob& blob, const Limits& limits) {
-  BERTH_TRY(Content content, Content::open(blob, limits));
-  BERTH_DO(content.drain());
-  BERTH_DO(blob.drain());
-  std::string stored = blob.digest();
-  return content.digest().value_or(std::move(stored));
-}
-
-}  // namespace berth::images
+}  // namespace berth::files

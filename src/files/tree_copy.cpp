@@ -1,10 +1,9 @@
-#include "images/copy_tree.hpp"
+#include "files/tree_copy.hpp"
 
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -14,23 +13,11 @@
 #include <map>
 #include <vector>
 
-namespace berth::images {
+namespace berth::files {
 namespace {
 
 constexpr std::uint32_t nobody = 65534;
 constexpr std::size_t attribute_bytes_max = 64 << 10;  // the kernel's limit
-
-EntryType type_of(const struct stat& seen) {
-  switch (seen.st_mode & S_IFMT) {
-    case S_IFREG: return EntryType::file;
-    case S_IFDIR: return EntryType::directory;
-    case S_IFLNK: return EntryType::symbolic_link;
-    case S_IFCHR: return seen.st_rdev == makedev(0, 0) ? EntryType::whiteout : EntryType::device;
-    case S_IFIFO:
-    case S_IFSOCK: return EntryType::pipe;
-    default: return EntryType::device;
-  }
-}
 
 // The part of a file between two holes, or the rest of it.
 struct Extent {
@@ -53,7 +40,7 @@ class TreeCopy {
 
   Result<> copy_root(int from) {
     struct stat seen{};
-    if (::fstat(from, &seen) != 0) return disk_failure("look at", "./", errno);
+    if (::fstat(from, &seen) != 0) return store_failure("look at", "./", errno);
     device_ = seen.st_dev;
     BERTH_TRY(const Entry entry, described(from, "", "./", seen));
     BERTH_DO(into_.put(entry));
@@ -63,7 +50,7 @@ class TreeCopy {
  private:
   // Copies a folder's content; its own entry exists already.
   Result<> copy_content(int folder, const std::string& path) {
-    if (options_.kind == TreeKind::upper) BERTH_DO(copy_folder_attributes(folder, path));
+    if (options_.rules == Rules::layer) BERTH_DO(copy_folder_attributes(folder, path));
     BERTH_TRY(const std::vector<std::string> names, names_of(folder, path));
     const std::string prefix = path.empty() ? "" : path + "/";
     for (const std::string& name : names) BERTH_DO(copy_entry(folder, name, prefix + name));
@@ -73,21 +60,21 @@ class TreeCopy {
   Result<> copy_entry(int folder, const std::string& name, const std::string& path) {
     struct stat seen{};
     if (::fstatat(folder, name.c_str(), &seen, AT_SYMLINK_NOFOLLOW) != 0) {
-      return errno == ENOENT ? Result<>{} : disk_failure("look at", path, errno);
+      return errno == ENOENT ? Result<>{} : store_failure("look at", path, errno);
     }
     BERTH_TRY(const Entry entry, described(folder, name, path, seen));
     if (entry.type == EntryType::file) return copy_file(folder, name, entry, seen);
     BERTH_DO(into_.put(entry));
     if (entry.type != EntryType::directory || seen.st_dev != device_) return {};
     const Unlocked inside = open(folder, name, O_RDONLY | O_DIRECTORY);
-    if (!inside) return disk_failure("open", path, errno);
+    if (!inside) return store_failure("open", path, errno);
     return copy_content(inside.get(), path);
   }
 
   // A sandbox's files may be unlocked to read them; a user's folder is left as it is.
   Unlocked open(int folder, const std::string& name, int flags) const {
-    return options_.kind == TreeKind::upper ? Unlocked::open(folder, name, flags)
-                                            : Unlocked::open_as_it_is(folder, name, flags);
+    return options_.rules == Rules::layer ? Unlocked::open(folder, name, flags)
+                                          : Unlocked::open_as_it_is(folder, name, flags);
   }
 
   Result<Entry> described(int folder, const std::string& name, const std::string& path,
@@ -100,20 +87,20 @@ class TreeCopy {
                 .modified = seen.st_mtim,
                 .bytes = static_cast<std::uint64_t>(seen.st_size)};
     if (entry.type == EntryType::symbolic_link) {
-      BERTH_TRY(entry.target, read_link(folder, name, into_.limits().target_bytes_max));
+      BERTH_TRY(entry.target, read_link(folder, name, path));
     }
     return entry;
   }
 
   std::uint32_t id_inside(std::uint32_t id) const {
     if (ownership_ == Ownership::own_user) return 0;
-    if (options_.kind == TreeKind::image) return id;
+    if (options_.rules == Rules::image) return id;
     const std::uint32_t first = options_.ids.first;
     return id >= first && id - first <= id_max ? id - first : nobody;
   }
 
   Result<> copy_file(int folder, const std::string& name, Entry entry, const struct stat& seen) {
-    const bool is_covered = options_.kind == TreeKind::upper && seen.st_dev != device_;
+    const bool is_covered = options_.rules == Rules::layer && seen.st_dev != device_;
     if (is_covered) return put_place(std::move(entry));
     if (seen.st_nlink > 1) {
       const auto [first, fresh] = links_.try_emplace({seen.st_dev, seen.st_ino}, entry.path);
@@ -126,12 +113,12 @@ class TreeCopy {
     // The file may have become a pipe since it was looked at, and opening one must not block.
     const Unlocked from = open(folder, name, O_RDONLY | O_NONBLOCK);
     struct stat opened{};
-    if (!from || ::fstat(from.get(), &opened) != 0) return disk_failure("open", entry.path, errno);
-    if (!S_ISREG(opened.st_mode)) return refuse_entry(entry.path, "changes while it is copied");
+    if (!from || ::fstat(from.get(), &opened) != 0) return store_failure("open", entry.path, errno);
+    if (!S_ISREG(opened.st_mode)) return into_.refused(entry.path, "changes while it is copied");
     entry.bytes = static_cast<std::uint64_t>(opened.st_size);
     BERTH_TRY(const Fd to, into_.begin_file(entry));
     BERTH_DO(copy_bytes(from.get(), to.get(), entry));
-    if (options_.kind == TreeKind::upper) {
+    if (options_.rules == Rules::layer) {
       BERTH_DO(copy_attributes(from.get(), to.get(), entry.path));
     }
     return into_.end_file(to, entry);
@@ -164,7 +151,7 @@ class TreeCopy {
           std::min(buffer_.size(), static_cast<std::size_t>(extent.end - extent.begin));
       const ssize_t got = ::pread(from, buffer_.data(), wanted, extent.begin);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return disk_failure("read", path, errno);
+      if (got < 0) return store_failure("read", path, errno);
       if (got == 0) return {};  // it became shorter
       const auto bytes = static_cast<std::size_t>(got);
       BERTH_DO(
@@ -184,10 +171,10 @@ class TreeCopy {
   Result<> copy_attributes(int from, int to, const std::string& path) {
     const ssize_t size = ::flistxattr(from, nullptr, 0);
     if (size < 0 && errno == ENOTSUP) return {};
-    if (size < 0) return disk_failure("list attributes of", path, errno);
+    if (size < 0) return store_failure("list attributes of", path, errno);
     std::string list(static_cast<std::size_t>(size), '\0');
     const ssize_t got = ::flistxattr(from, list.data(), list.size());
-    if (got < 0) return disk_failure("list attributes of", path, errno);
+    if (got < 0) return store_failure("list attributes of", path, errno);
     list.resize(static_cast<std::size_t>(got));
     for (std::size_t at = 0; at < list.size();) {
       const std::string name = list.c_str() + at;
@@ -202,8 +189,8 @@ class TreeCopy {
       const std::string_view says = std::string_view{name}.substr(prefix_of(options_.marks).size());
       // With these attributes the content is in another layer, which the copy does not have.
       if (says == "metacopy" || says == "redirect") {
-        return refuse_entry(path, "has its content in another layer",
-                            "mount the sandbox without metacopy and redirect_dir");
+        return into_.refused(path, "has its content in another layer",
+                             "mount the sandbox without metacopy and redirect_dir");
       }
       if (says != "opaque") return {};
     } else if (!name.starts_with("user.")) {
@@ -213,9 +200,9 @@ class TreeCopy {
     }
     std::string value(attribute_bytes_max, '\0');
     const ssize_t size = ::fgetxattr(from, name.c_str(), value.data(), value.size());
-    if (size < 0) return disk_failure("read an attribute of", path, errno);
+    if (size < 0) return store_failure("read an attribute of", path, errno);
     if (::fsetxattr(to, name.c_str(), value.data(), static_cast<std::size_t>(size), 0) != 0) {
-      return disk_failure("set an attribute of", path, errno);
+      return store_failure("set an attribute of", path, errno);
     }
     return {};
   }
@@ -235,4 +222,4 @@ Result<> copy_tree(int from, TreeWriter& into, const CopyOptions& options, Meter
   return TreeCopy{into, options, meter}.copy_root(from);
 }
 
-}  // namespace berth::images
+}  // namespace berth::files

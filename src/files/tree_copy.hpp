@@ -1,10 +1,10 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "images/disk.hpp"
-#include "images/tree_writer.hpp"
+#include "files/overlay.hpp"
+#include "files/tree_writer.hpp"
 
-namespace berth::images {
+namespace berth::files {
 
 // A sandbox's file ids are shifted into its own range. A copy has them as the sandbox saw them, so
 // that any other sandbox can start from it.
@@ -13,7 +13,7 @@ struct IdRange {
 };
 
 struct CopyOptions {
-  TreeKind kind = TreeKind::image;
+  Rules rules = Rules::image;
   IdRange ids = {};
   OverlayMarks marks = OverlayMarks::trusted;  // of an upper layer
 };
@@ -25,4 +25,4 @@ struct CopyOptions {
 // If the tree changes meanwhile, the copy may be of an intermediate state, but nothing worse.
 Result<> copy_tree(int from, TreeWriter& into, const CopyOptions& options, Meter& meter);
 
-}  // namespace berth::images
+}  // namespace berth::files

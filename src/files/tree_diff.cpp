@@ -1,10 +1,11 @@
-#include "images/layer_diff.hpp"
+#include "files/tree_diff.hpp"
 
-#include "images/limits.hpp"
+#include "files/beneath.hpp"
+#include "files/entry.hpp"
+#include "files/tree_writer.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -16,16 +17,16 @@
 #include <optional>
 #include <span>
 
-namespace berth::images {
+namespace berth::files {
 namespace {
 
 constexpr std::size_t born_bytes_max = std::size_t{64} << 10;
-constexpr std::size_t piece_bytes = std::size_t{128} << 10;
+constexpr std::size_t compared_bytes = std::size_t{128} << 10;
 constexpr std::size_t compared_attribute_bytes_max = std::size_t{64}
                                                      << 10;  // the kernel's own limit
 
 bool is_whiteout(const struct stat& seen) {
-  return S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(0, 0);
+  return type_of(seen) == EntryType::whiteout;
 }
 
 bool is_opaque(int folder, OverlayMarks marks) {
@@ -54,10 +55,6 @@ LayerEntry entry_of(const struct stat& seen) {
 
 Fd open_folder(int at, const std::string& name) {
   return Fd{::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-}
-
-bool is_same_moment(const timespec& one, const timespec& other) {
-  return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
 }
 
 using Attributes = std::map<std::string, std::string>;
@@ -107,14 +104,14 @@ ssize_t read_piece(int file, std::span<char> room, off_t at) {
 }
 
 bool have_same_content(int one, int other) {
-  std::vector<char> ours(piece_bytes);
-  std::vector<char> theirs(piece_bytes);
-  for (off_t at = 0;; at += piece_bytes) {
+  std::vector<char> ours(compared_bytes);
+  std::vector<char> theirs(compared_bytes);
+  for (off_t at = 0;; at += compared_bytes) {
     const ssize_t got = read_piece(one, ours, at);
     if (got < 0 || got != read_piece(other, theirs, at)) return false;
     const auto bytes = static_cast<std::size_t>(got);
     if (std::memcmp(ours.data(), theirs.data(), bytes) != 0) return false;
-    if (bytes < piece_bytes) return true;
+    if (bytes < compared_bytes) return true;
   }
 }
 
@@ -134,7 +131,7 @@ class LayerWalk {
   Result<LayerDiff> walk() {
     Fd root = open_folder(request_.upper, ".");
     struct stat seen{};
-    if (!root || ::fstat(root.get(), &seen) != 0) return disk_failure("open", "./", errno);
+    if (!root || ::fstat(root.get(), &seen) != 0) return store_failure("open", "./", errno);
     device_ = seen.st_dev;
     // A sandbox's ids are a whole range; the owner of "/" is one of them, whatever root inside did.
     first_id_ = seen.st_uid - seen.st_uid % (id_max + 1);
@@ -144,7 +141,7 @@ class LayerWalk {
     Below below;
     for (const Fd& layer : request_.lower) {
       below.layers.push_back(open_folder(layer.get(), "."));
-      if (!below.layers.back()) return disk_failure("open", "a layer", errno);
+      if (!below.layers.back()) return store_failure("open", "a layer", errno);
     }
     BERTH_DO(look_into(root.get(), "", below, 0));
     if (request_.birth == DiffRequest::Birth::in_upper) note_missing();
@@ -184,7 +181,7 @@ class LayerWalk {
                    std::size_t depth) {
     struct stat seen{};
     if (::fstatat(folder, name.c_str(), &seen, AT_SYMLINK_NOFOLLOW) != 0) {
-      return errno == ENOENT ? Result<>{} : disk_failure("look at", path, errno);
+      return errno == ENOENT ? Result<>{} : store_failure("look at", path, errno);
     }
     if (++looks_ > request_.looks_max) stop();
     seen_.insert(path);
@@ -205,7 +202,7 @@ class LayerWalk {
   Result<> look_at_folder(const Here& here, const std::string& path, const Below& below,
                           const Found& was, std::size_t depth) {
     const Unlocked inside = Unlocked::open(here.folder, here.name, O_RDONLY | O_DIRECTORY);
-    if (!inside) return errno == ENOENT ? Result<>{} : disk_failure("open", path, errno);
+    if (!inside) return errno == ENOENT ? Result<>{} : store_failure("open", path, errno);
     const bool was_folder = was && S_ISDIR(was->seen.st_mode);
     const bool is_told =
         was_folder ? !is_same_folder(here, inside.get(), *was) : !request_.own.contains(path);
@@ -258,7 +255,7 @@ class LayerWalk {
     const bool is_same_kind = (here.seen.st_mode & S_IFMT) == (was.seen.st_mode & S_IFMT);
     if (!is_same_kind || !is_same_owner(here.seen, was.seen)) return false;
     if (born.entry == LayerEntry::symbolic_link) {
-      return read_link(here.folder, here.name, born_bytes_max).value_or("") == born.text;
+      return read_link(here.folder, here.name, here.name).value_or("") == born.text;
     }
     const bool has_mode = born.mode == 0 || (here.seen.st_mode & 07777) == born.mode;
     return has_mode && has_text(here.folder, here.name, born.text);
@@ -270,7 +267,7 @@ class LayerWalk {
     const struct stat& below = was.seen;
     const bool looks_the_same = S_ISREG(above.st_mode) && S_ISREG(below.st_mode) &&
                                 above.st_size == below.st_size && above.st_mode == below.st_mode &&
-                                is_same_moment(above.st_mtim, below.st_mtim) &&
+                                same_moment(above.st_mtim, below.st_mtim) &&
                                 is_same_owner(above, below);
     const auto bytes = static_cast<std::uint64_t>(above.st_size);
     // A file that is not compared is reported as changed.
@@ -365,4 +362,4 @@ Result<LayerDiff> diff_layers(const DiffRequest& request) {
   return LayerWalk{request}.walk();
 }
 
-}  // namespace berth::images
+}  // namespace berth::files

@@ -2,7 +2,7 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
-#include "images/disk.hpp"
+#include "files/overlay.hpp"
 
 #include <sys/types.h>
 
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace berth::images {
+namespace berth::files {
 
 enum class LayerChange : std::uint8_t { added, changed, removed };
 enum class LayerEntry : std::uint8_t { file, directory, symbolic_link, other };
@@ -62,4 +62,4 @@ struct DiffRequest {
 // of an intermediate state.
 Result<LayerDiff> diff_layers(const DiffRequest& request);
 
-}  // namespace berth::images
+}  // namespace berth::files

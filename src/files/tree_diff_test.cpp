@@ -1,4 +1,4 @@
-#include "images/layer_diff.hpp"
+#include "files/tree_diff.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace berth::images {
+namespace berth::files {
 namespace {
 
 namespace fs = std::filesystem;
@@ -319,4 +319,4 @@ TEST_F(LayerDiffs, FollowNoLink) {
 }
 
 }  // namespace
-}  // namespace berth::images
+}  // namespace berth::files

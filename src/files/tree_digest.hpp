@@ -1,13 +1,13 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "images/limits.hpp"
-#include "images/progress.hpp"
+#include "files/limits.hpp"
+#include "files/progress.hpp"
 
 #include <cstdint>
 #include <string>
 
-namespace berth::images {
+namespace berth::files {
 
 struct TreeDigest {
   std::string digest;  // "sha256:..."
@@ -23,4 +23,4 @@ struct TreeDigest {
 // Without root all files belong to the user who unpacked them; then the owner counts as 0:0.
 Result<TreeDigest> digest_of_tree(int root, const Limits& limits, Meter& meter);
 
-}  // namespace berth::images
+}  // namespace berth::files

@@ -1,4 +1,4 @@
-#include "workspaces/walk.hpp"
+#include "files/walk.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-namespace berth::workspaces {
+namespace berth::files {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,15 +45,49 @@ TEST_F(WalkTest, EveryThingComesOnceAndFoldersBeforeTheirContent) {
   ASSERT_TRUE(walk.has_value());
   const auto found = paths(*std::move(walk));
   ASSERT_TRUE(found.has_value());
-  const std::set<std::string> expected = {"a", "a/b", "a/b/c", "a/b/file", "a/up", "d"};
-  EXPECT_EQ(std::set<std::string>(found->begin(), found->end()), expected);
-  EXPECT_EQ(found->size(), expected.size());
-  std::set<std::string> seen;
-  for (const std::string& path : *found) {
-    const std::string parent = fs::path{path}.parent_path();
-    EXPECT_TRUE(parent.empty() || seen.contains(parent)) << path;
-    seen.insert(path);
-  }
+  EXPECT_THAT(*found, ::testing::ElementsAre("a", "a/b", "a/b/c", "a/b/file", "a/up", "d"));
+}
+
+TEST_F(WalkTest, NamesComeInByteOrderWhateverTheirOrderOnDisk) {
+  for (const char* name : {"b", "a-", "a", "Z", "a.b", "\xff"}) std::ofstream{folder_.file(name)};
+  auto walk = start();
+  ASSERT_TRUE(walk.has_value());
+  EXPECT_THAT(*paths(*std::move(walk)), ::testing::ElementsAre("Z", "a", "a-", "a.b", "b", "\xff"));
+}
+
+TEST_F(WalkTest, AnItemDescribesTheEntryWithoutOpeningIt) {
+  std::ofstream{folder_.file("a")} << "12345";
+  ASSERT_EQ(::chmod(folder_.file("a").c_str(), 0640), 0);
+  fs::create_hard_link(folder_.file("a"), folder_.file("b"));
+  fs::create_symlink("../elsewhere", folder_.file("c"));
+  ASSERT_EQ(::mkfifo(folder_.file("d").c_str(), 0600), 0);
+  auto walk = start();
+  ASSERT_TRUE(walk.has_value());
+  const auto a = *walk->next();
+  const auto b = *walk->next();
+  const auto c = *walk->next();
+  const auto d = *walk->next();
+  ASSERT_TRUE(a && b && c && d);
+  EXPECT_EQ(a->type(), EntryType::file);
+  EXPECT_EQ(a->found.status.st_size, 5);
+  EXPECT_EQ(a->found.status.st_mode & 07777, 0640U);
+  EXPECT_TRUE(a->has_other_names());
+  EXPECT_EQ(a->id(), b->id());
+  EXPECT_EQ(c->type(), EntryType::symbolic_link);
+  EXPECT_EQ(c->target, "../elsewhere");
+  EXPECT_NE(c->id(), a->id());
+  EXPECT_EQ(d->type(), EntryType::pipe);
+}
+
+TEST_F(WalkTest, TheContentOfASkippedFolderIsLeftOut) {
+  fs::create_directories(folder_.file("a/b"));
+  fs::create_directories(folder_.file("c/d"));
+  auto walk = start();
+  ASSERT_TRUE(walk.has_value());
+  ASSERT_EQ((*walk->next())->path, "a");
+  walk->skip_content();
+  walk->skip_content();
+  EXPECT_THAT(*paths(*std::move(walk)), ::testing::ElementsAre("c", "c/d"));
 }
 
 TEST_F(WalkTest, TooManyEntriesEndTheWalk) {
@@ -134,4 +168,4 @@ TEST_F(WalkTest, ATreeInMotionNeverShowsWhatLiesBesideIt) {
 }
 
 }  // namespace
-}  // namespace berth::workspaces
+}  // namespace berth::files
