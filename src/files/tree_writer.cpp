@@ -73,7 +73,7 @@ std::unexpected<Error> TreeWriter::refuse_detour(std::string_view path) const {
                  "write the archive with the real path of the entry");
 }
 
-// Only a workspace lies where other users of the machine may break a rule of the kernel.
+// A workspace lies where its place's own permissions and mounts may explain a failure.
 std::unexpected<Error> TreeWriter::failure(std::string_view action, std::string_view path,
                                            int error_number) const {
   return options_.rules == Rules::workspace ? disk_failure(action, path, error_number)
