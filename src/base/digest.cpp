@@ -4,20 +4,30 @@
 #include "base/random.hpp"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <openssl/hmac.h>
-
-#include <array>
 
 namespace berth {
 
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  BERTH_ASSERT(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+}
+
+void Sha256::add(std::string_view bytes) {
+  BERTH_ASSERT(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, 32> bytes{};
+  unsigned size = 0;
+  BERTH_ASSERT(EVP_DigestFinal_ex(context_.get(), bytes.data(), &size) == 1 &&
+               size == bytes.size());
+  return berth::hex(bytes);
+}
+
 std::string sha256_hex(std::string_view bytes) {
-  std::array<unsigned char, 32> digest{};
-  unsigned length = 0;
-  const int ok =
-      EVP_Digest(bytes.data(), bytes.size(), digest.data(), &length, EVP_sha256(), nullptr);
-  BERTH_ASSERT(ok == 1 && length == digest.size());
-  return hex(digest);
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.hex();
 }
 
 std::array<unsigned char, 32> hmac_sha256(std::string_view key, std::string_view bytes) {

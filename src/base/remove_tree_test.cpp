@@ -7,12 +7,16 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/fsuid.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace berth {
 namespace {
@@ -95,12 +99,15 @@ TEST(RemoveTree, RemovesFoldersThatWereMadeUnwritableOrUnreadable) {
     fs::create_directory(folder.file(path));
     give_to_nobody(folder.file(path));
   }
-  std::ofstream{folder.file("tree/locked/file")} << "x";
-  give_to_nobody(folder.file("tree/locked/file"));
+  for (const char* path : {"tree/locked/file", "tree/locked/closed/deeper/file"}) {
+    std::ofstream{folder.file(path)} << "x";
+    give_to_nobody(folder.file(path));
+  }
   for (const char* path : {"tree/locked/closed/deeper", "tree/locked/closed", "tree/locked",
                            "tree/closed/inner", "tree/closed", "tree"}) {
     const bool closed = std::string_view{path}.ends_with("closed");
-    ASSERT_EQ(::chmod(folder.file(path).c_str(), closed ? 0 : 0500), 0);
+    const bool readable = std::string_view{path}.ends_with("deeper");
+    ASSERT_EQ(::chmod(folder.file(path).c_str(), closed ? 0 : readable ? 0400 : 0500), 0);
   }
   const AsNobody nobody;
   const auto removed = remove_tree(folder.file("tree"));
@@ -136,6 +143,39 @@ TEST(RemoveTree, SaysWhatItCouldNotRemove) {
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().code, Errc::io_failed);
   EXPECT_NE(removed.error().message.find("file"), std::string::npos) << removed.error().message;
+}
+
+TEST(RemoveAt, StopsAtItsLimitAndCanBeRepeated) {
+  const tests::TemporaryFolder folder;
+  fs::create_directories(folder.file("tree/a"));
+  for (int i = 0; i < 10; ++i) std::ofstream{folder.file("tree/a/" + std::to_string(i))};
+  const Fd top{::open(folder.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  const auto stopped = remove_at(top.get(), "tree", 5);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().error_number, E2BIG);
+  EXPECT_TRUE(remove_at(top.get(), "tree", 11));
+  EXPECT_TRUE(names_in(folder.path())->empty());
+  EXPECT_EQ(remove_at(top.get(), "tree").error().error_number, ENOENT);
+}
+
+TEST(RemoveTree, AMountPointIsRefusedWithItsContent) {
+  const tests::TemporaryFolder folder;
+  fs::create_directories(folder.file("kept"));
+  std::ofstream{folder.file("kept/file")} << "x";
+  fs::create_directories(folder.file("tree/mount"));
+  // In a namespace of its own, which ends with the thread.
+  bool is_mounted = false;
+  Result<> removed;
+  std::thread{[&] {
+    is_mounted = ::unshare(CLONE_FS | CLONE_NEWNS) == 0 &&
+                 ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                 ::mount(folder.file("kept").c_str(), folder.file("tree/mount").c_str(), nullptr,
+                         MS_BIND, nullptr) == 0;
+    if (is_mounted) removed = remove_tree(folder.file("tree"));
+  }}.join();
+  if (!is_mounted) GTEST_SKIP() << "mounting needs root";
+  EXPECT_FALSE(removed);
+  EXPECT_TRUE(fs::exists(folder.file("kept/file")));
 }
 
 }  // namespace

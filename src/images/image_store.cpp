@@ -5,8 +5,8 @@
 #include "base/files.hpp"
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
-#include "images/disk.hpp"
-#include "images/tree_digest.hpp"
+#include "files/beneath.hpp"
+#include "files/tree_digest.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -109,10 +109,10 @@ Result<ImageRecord> ImageStore::make(const Draft& draft, const std::string& sour
   const int folder = draft.folder.get();
   BERTH_TRY(Unpacked unpacked, unpack_source(source, folder, options, meter));
   BERTH_DO(remove_tree(draft.path.get() + "/layout"));
-  const Fd root{open_beneath(folder, "root", O_RDONLY | O_DIRECTORY)};
-  if (!root) return disk_failure("open", "root", errno);
+  const Fd root{files::open_beneath(folder, "root", O_RDONLY | O_DIRECTORY, files::Links::none)};
+  if (!root) return files::store_failure("open", "root", errno);
   meter.begin(Phase::hashing);
-  BERTH_TRY(const TreeDigest tree, digest_of_tree(root.get(), options.limits, meter));
+  BERTH_TRY(const files::TreeDigest tree, files::digest_of_tree(root.get(), options.limits, meter));
   meter.begin(Phase::saving);
   ImageRecord record{.digest = image_digest(tree.digest, unpacked.config),
                      .tree_digest = tree.digest,
@@ -126,8 +126,8 @@ Result<ImageRecord> ImageStore::make(const Draft& draft, const std::string& sour
                      .created_at = SystemClock{}.now(),
                      .config = std::move(unpacked.config)};
   const Fd file{::openat(folder, "image.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
-  if (!file) return disk_failure("make file", "image.json", errno);
-  BERTH_DO(write_at(file.get(), encode_text(record) + "\n", 0, "image.json"));
+  if (!file) return files::store_failure("make file", "image.json", errno);
+  BERTH_DO(files::write_at(file.get(), encode_text(record) + "\n", 0, "image.json"));
   BERTH_DO(folder_.make_durable(draft));
   return record;
 }
@@ -295,7 +295,8 @@ Result<Removed> ImageStore::remove(std::string_view named, IfNamed if_named) con
   }
   for (const std::string& each : removed.names) {
     BERTH_TRY(const ImageName parsed, parse_image_name(each));
-    if (::unlink(name_file(parsed).c_str()) != 0) return disk_failure("remove", each, errno);
+    if (::unlink(name_file(parsed).c_str()) != 0)
+      return files::store_failure("remove", each, errno);
   }
   return removed;
 }
@@ -309,7 +310,7 @@ Result<> ImageStore::drop_dangling_names() const {
     const auto digest = read_file(path, image_name_bytes_max);
     const bool leads = !file.contains(name_draft_mark) && digest &&
                        folder_.contains(thing_of(digest->substr(0, digest->find('\n'))));
-    if (!leads && ::unlink(path.c_str()) != 0) return disk_failure("remove", file, errno);
+    if (!leads && ::unlink(path.c_str()) != 0) return files::store_failure("remove", file, errno);
   }
   return {};
 }
@@ -355,7 +356,8 @@ Result<> ImageStore::verify_tree(const Image& image, Meter& meter) const {
   const Fd tree{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   if (!tree) return image_not_found_error(image.digest);
   meter.begin(Phase::hashing);
-  BERTH_TRY(const TreeDigest found, digest_of_tree(tree.get(), Limits{}, meter));
+  BERTH_TRY(const files::TreeDigest found,
+            files::digest_of_tree(tree.get(), image_limits(), meter));
   if (found.digest == image.tree_digest &&
       image_digest(found.digest, image.config) == image.digest) {
     return {};

@@ -2,8 +2,8 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
+#include "files/progress.hpp"
 #include "images/image.hpp"
-#include "images/progress.hpp"
 #include "images/source.hpp"
 #include "images/store_folder.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "images/disk.hpp"
+#include "files/beneath.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -131,18 +131,19 @@ Result<std::uint32_t> find_group(std::string_view spelled, std::string_view text
 // Empty if it is missing: an image without users can still run as a number.
 Result<std::string> read_accounts(int root, const std::string& path) {
   // Must not block on a pipe or device.
-  const Fd file{open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, Links::as_inside)};
+  const Fd file{
+      files::open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, files::Links::as_inside)};
   if (!file && errno == ENOENT) return std::string{};
-  if (!file) return disk_failure("open", "/" + path, errno);
+  if (!file) return files::store_failure("open", "/" + path, errno);
   struct stat seen{};
-  if (::fstat(file.get(), &seen) != 0) return disk_failure("look at", "/" + path, errno);
+  if (::fstat(file.get(), &seen) != 0) return files::store_failure("look at", "/" + path, errno);
   if (!S_ISREG(seen.st_mode)) return fail(Errc::image_invalid, "its /" + path + " is not a file");
   return read_fd(file.get(), accounts_bytes_max, "/" + path);
 }
 
 Result<ImageUser> look_up(std::string_view spelled, const std::string& root) {
   const Fd folder{::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  if (!folder) return disk_failure("open", root, errno);
+  if (!folder) return files::store_failure("open", root, errno);
   Accounts accounts;
   BERTH_TRY(accounts.passwd, read_accounts(folder.get(), "etc/passwd"));
   BERTH_TRY(accounts.group, read_accounts(folder.get(), "etc/group"));

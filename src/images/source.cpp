@@ -1,9 +1,10 @@
 #include "images/source.hpp"
 
+#include "base/digest.hpp"
 #include "base/text.hpp"
-#include "images/archive.hpp"
-#include "images/copy_tree.hpp"
-#include "images/disk.hpp"
+#include "files/beneath.hpp"
+#include "files/tree_copy.hpp"
+#include "images/blob.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +22,7 @@ constexpr int index_depth_max = 4;
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY;
 
 bool holds(int folder, const std::string& path) {
-  return static_cast<bool>(Fd{open_beneath(folder, path, O_PATH)});
+  return static_cast<bool>(Fd{files::open_beneath(folder, path, O_PATH, files::Links::none)});
 }
 
 bool is_oci_layout(int folder) {
@@ -33,9 +34,10 @@ bool is_docker_archive(int folder) {
 }
 
 Result<Fd> make_root(int draft) {
-  if (::mkdirat(draft, "root", 0700) != 0) return disk_failure("make folder", "root", errno);
-  Fd root{open_beneath(draft, "root", folder_flags)};
-  if (!root) return disk_failure("open", "root", errno);
+  if (::mkdirat(draft, "root", 0700) != 0)
+    return files::store_failure("make folder", "root", errno);
+  Fd root{files::open_beneath(draft, "root", folder_flags, files::Links::none)};
+  if (!root) return files::store_failure("open", "root", errno);
   return root;
 }
 
@@ -62,11 +64,10 @@ Result<> check_expected(std::string_view what, const ImportOptions& options,
 // archive.
 class Layout {
  public:
-  Layout(int folder, const ImportOptions& options, Meter& meter)
-      : folder_(folder), options_(options), meter_(meter) {}
+  Layout(int folder, const ImportOptions& options) : folder_(folder), options_(options) {}
 
-  Result<Unpacked> unpack_oci(TreeWriter& into) const {
-    BERTH_TRY(const std::string index, read_document("index.json", Links::none));
+  Result<Unpacked> unpack_oci(files::TreeWriter& into) const {
+    BERTH_TRY(const std::string index, read_document("index.json", files::Links::none));
     BERTH_TRY(const Descriptor chosen, choose(index));
     BERTH_DO(check_expected("manifest", options_, chosen.digest));
     BERTH_TRY(const std::string manifest_text, read_blob(chosen));
@@ -84,21 +85,19 @@ class Layout {
 
   // Such an archive names its layers by path. The digests of their content are in the config, whose
   // own digest is its name.
-  Result<Unpacked> unpack_docker(TreeWriter& into) const {
-    BERTH_TRY(const std::string text, read_document("manifest.json", Links::none));
+  Result<Unpacked> unpack_docker(files::TreeWriter& into) const {
+    BERTH_TRY(const std::string text, read_document("manifest.json", files::Links::none));
     BERTH_TRY(const DockerManifest manifest, choose_docker_manifest(text, options_.wanted));
-    BERTH_TRY(const std::string config_text, read_document(manifest.config, Links::beneath));
-    Hash hash;
-    hash.add(config_text);
-    const std::string digest = hash.digest();
+    BERTH_TRY(const std::string config_text, read_document(manifest.config, files::Links::beneath));
+    const std::string digest = "sha256:" + sha256_hex(config_text);
     BERTH_DO(check_expected("config", options_, digest));
     BERTH_TRY(const OciConfig config, parse_config(config_text, options_.wanted.architecture));
     BERTH_DO(check_layers(config, manifest.layers.size()));
     for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
       const std::string name = "layer " + in_quotes(manifest.layers[i]);
-      BERTH_TRY(const Fd file, open_file(manifest.layers[i], Links::beneath));
+      BERTH_TRY(const Fd file, open_file(manifest.layers[i], files::Links::beneath));
       Blob blob{file.get(), name, options_.limits.bytes_max, options_.stop};
-      const Result<Digests> found = unpack(blob, ArchiveForm::layer, into, meter_);
+      const Result<Digests> found = unpack(blob, files::ArchiveForm::layer, into);
       if (!found) return std::unexpected(damage_or(found.error(), file, name, config.diff_ids[i]));
       BERTH_DO(check_content(name, config.diff_ids[i], *found));
     }
@@ -134,8 +133,8 @@ class Layout {
     return fail(Errc::image_invalid, "index: holds an index in an index in an index");
   }
 
-  Result<Fd> open_file(const std::string& path, Links links) const {
-    Fd file{open_beneath(folder_, path, O_RDONLY | O_NONBLOCK, links)};
+  Result<Fd> open_file(const std::string& path, files::Links links) const {
+    Fd file{files::open_beneath(folder_, path, O_RDONLY | O_NONBLOCK, links)};
     struct stat seen{};
     if (!file || ::fstat(file.get(), &seen) != 0 || !S_ISREG(seen.st_mode)) {
       return fail(Errc::image_invalid, in_quotes(path) + ": is missing or no file of the layout",
@@ -153,14 +152,14 @@ class Layout {
     }
   }
 
-  Result<std::string> read_document(const std::string& path, Links links) const {
+  Result<std::string> read_document(const std::string& path, files::Links links) const {
     BERTH_TRY(const Fd file, open_file(path, links));
     Blob blob{file.get(), path, document_bytes_max};
     return read_all(blob);
   }
 
   Result<std::string> read_blob(const Descriptor& descriptor) const {
-    BERTH_TRY(const Fd file, open_file(blob_path(descriptor), Links::none));
+    BERTH_TRY(const Fd file, open_file(blob_path(descriptor), files::Links::none));
     Blob blob{file.get(), "blob " + descriptor.digest, document_bytes_max};
     BERTH_TRY(std::string text, read_all(blob));
     BERTH_DO(check_blob("blob", descriptor, blob, blob.digest()));
@@ -188,11 +187,11 @@ class Layout {
   }
 
   // Until the caller has compared the content's digest, the tree is a draft.
-  Result<Digests> apply_layer(const Descriptor& layer, TreeWriter& into) const {
-    BERTH_TRY(const Fd file, open_file(blob_path(layer), Links::none));
+  Result<Digests> apply_layer(const Descriptor& layer, files::TreeWriter& into) const {
+    BERTH_TRY(const Fd file, open_file(blob_path(layer), files::Links::none));
     Blob blob{file.get(), "layer " + layer.digest, std::min(layer.size, options_.limits.bytes_max),
               options_.stop};
-    Result<Digests> found = unpack(blob, ArchiveForm::layer, into, meter_);
+    Result<Digests> found = unpack(blob, files::ArchiveForm::layer, into);
     if (!found) return std::unexpected(damage_or(std::move(found).error(), layer, blob));
     BERTH_DO(check_blob("layer", layer, blob, found->stored));
     return found;
@@ -217,15 +216,14 @@ class Layout {
 
   int folder_;
   const ImportOptions& options_;
-  Meter& meter_;
 };
 
 Result<Unpacked> unpack_layout(int layout, Fd root, const ImportOptions& options, Meter& meter) {
   meter.begin(Phase::unpacking);
-  TreeWriter into{std::move(root), {.limits = options.limits}, meter};
-  const Layout files{layout, options, meter};
+  files::TreeWriter into{std::move(root), {.limits = options.limits}, meter};
+  const Layout layers{layout, options};
   Result<Unpacked> unpacked =
-      is_oci_layout(layout) ? files.unpack_oci(into) : files.unpack_docker(into);
+      is_oci_layout(layout) ? layers.unpack_oci(into) : layers.unpack_docker(into);
   if (!unpacked) return unpacked;
   BERTH_DO(into.finish());
   unpacked->tally = into.tally();
@@ -238,8 +236,8 @@ Result<Unpacked> copy_directory(int from, Fd root, const ImportOptions& options,
                 "leave the digest out, or import a tar or an OCI layout");
   }
   meter.begin(Phase::copying);
-  TreeWriter into{std::move(root), {.limits = options.limits}, meter};
-  BERTH_DO(copy_tree(from, into, {.kind = TreeKind::image}, meter));
+  files::TreeWriter into{std::move(root), {.limits = options.limits}, meter};
+  BERTH_DO(files::copy_tree(from, into, {.rules = files::Rules::image}, meter));
   BERTH_DO(into.finish());
   return Unpacked{ImageKind::directory, {}, options.wanted.architecture, {}, into.tally()};
 }
@@ -250,15 +248,15 @@ Result<Unpacked> unpack_tar(int tar, const std::string& name, int draft,
                             const ImportOptions& options, Meter& meter) {
   meter.begin(Phase::unpacking);
   BERTH_TRY(Fd root, make_root(draft));
-  TreeWriter into{std::move(root), {.limits = options.limits}, meter};
+  files::TreeWriter into{std::move(root), {.limits = options.limits}, meter};
   Blob blob{tar, name, options.limits.bytes_max, options.stop};
-  BERTH_TRY(const Digests digests, unpack(blob, ArchiveForm::plain, into, meter));
+  BERTH_TRY(const Digests digests, unpack(blob, files::ArchiveForm::plain, into));
   BERTH_DO(into.finish());
-  const Fd unpacked{open_beneath(draft, "root", folder_flags)};
-  if (!unpacked) return disk_failure("open", "root", errno);
+  const Fd unpacked{files::open_beneath(draft, "root", folder_flags, files::Links::none)};
+  if (!unpacked) return files::store_failure("open", "root", errno);
   if (is_oci_layout(unpacked.get()) || is_docker_archive(unpacked.get())) {
     if (::renameat(draft, "root", draft, "layout") != 0) {
-      return disk_failure("move", "root", errno);
+      return files::store_failure("move", "root", errno);
     }
     BERTH_TRY(Fd tree, make_root(draft));
     return unpack_layout(unpacked.get(), std::move(tree), options, meter);
@@ -278,7 +276,7 @@ Result<Unpacked> unpack_source(const std::string& source, int draft, const Impor
   const Fd from{::open(source.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!from && errno == ENOENT) return fail(Errc::file_not_found, source + ": is not there");
   struct stat seen{};
-  if (!from || ::fstat(from.get(), &seen) != 0) return disk_failure("open", source, errno);
+  if (!from || ::fstat(from.get(), &seen) != 0) return files::store_failure("open", source, errno);
   if (!S_ISDIR(seen.st_mode)) return unpack_tar(from.get(), source, draft, options, meter);
   BERTH_TRY(Fd root, make_root(draft));
   if (is_oci_layout(from.get()) || is_docker_archive(from.get())) {

@@ -1,20 +1,26 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "files/tree_writer.hpp"
 #include "images/image.hpp"
+#include "images/limits.hpp"
 #include "images/oci.hpp"
-#include "images/tree_writer.hpp"
 
 #include <optional>
 #include <string>
 
 namespace berth::images {
 
+using files::Meter;
+using files::Phase;
+using files::Progress;
+using files::ProgressSink;
+
 struct ImportOptions {
   // "sha256:..." of the manifest, or of the tar as given; anything else is refused.
   std::optional<std::string> expected_digest = {};
   Wanted wanted = {};
-  Limits limits = {};
+  Limits limits = image_limits();
   int stop = -1;  // the import ends with `cancelled` when it becomes readable
 };
 
@@ -23,7 +29,7 @@ struct Unpacked {
   std::optional<std::string> source_digest;
   std::string architecture;
   ImageConfig config;
-  Tally tally;
+  files::Tally tally;
 };
 
 // Unpacks a directory, a tar, an OCI layout (a directory or a tar of one) or a docker archive into

@@ -4,7 +4,7 @@
 #include "base/random.hpp"
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
-#include "images/disk.hpp"
+#include "files/beneath.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ std::string fresh_name(std::string_view prefix) {
 
 Result<> sync_folder(const std::string& path) {
   const Fd folder{::open(path.c_str(), store_folder_flags)};
-  if (!folder || ::fsync(folder.get()) != 0) return disk_failure("save", path, errno);
+  if (!folder || ::fsync(folder.get()) != 0) return files::store_failure("save", path, errno);
   return {};
 }
 
@@ -75,11 +75,11 @@ bool StoreFolder::contains(std::string_view thing) const {
 Result<Fd> StoreFolder::lock() const {
   const std::string file = path_ + "/lock";
   Fd lock{::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  if (!lock) return disk_failure("open", file, errno);
+  if (!lock) return files::store_failure("open", file, errno);
   // The kernel has no lock with a timeout, and this one is held only briefly.
   const auto deadline = std::chrono::steady_clock::now() + lock_limit;
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return disk_failure("lock", file, errno);
+    if (errno != EWOULDBLOCK && errno != EINTR) return files::store_failure("lock", file, errno);
     if (std::chrono::steady_clock::now() > deadline) {
       return fail(Errc::conflict, file + ": another process does not let go of it",
                   "see who has it: fuser " + file);
@@ -93,25 +93,26 @@ Result<Fd> StoreFolder::lock() const {
 Result<Draft> StoreFolder::make_draft() const {
   BERTH_TRY(const Fd held, lock());
   const std::string path = drafts() + "/" + fresh_name("draft-");
-  if (::mkdir(path.c_str(), 0700) != 0) return disk_failure("make folder", path, errno);
+  if (::mkdir(path.c_str(), 0700) != 0) return files::store_failure("make folder", path, errno);
   Draft draft{.folder = {}, .path = Owned<FolderKind>{path}};
   draft.folder = Fd{::open(path.c_str(), store_folder_flags)};
   if (!draft.folder || ::flock(draft.folder.get(), LOCK_EX | LOCK_NB) != 0) {
-    return disk_failure("lock", path, errno);
+    return files::store_failure("lock", path, errno);
   }
   return draft;
 }
 
 Result<> StoreFolder::make_durable(const Draft& draft) const {
   // One call for thousands of files. Like fsync, it reports what could not be written.
-  if (::syncfs(draft.folder.get()) != 0) return disk_failure("save", draft.path.get(), errno);
+  if (::syncfs(draft.folder.get()) != 0)
+    return files::store_failure("save", draft.path.get(), errno);
   return {};
 }
 
 Result<> StoreFolder::publish(Draft draft, std::string_view thing) const {
   const std::string place = place_of(thing);
   if (std::rename(draft.path.get().c_str(), place.c_str()) != 0) {
-    return disk_failure("save", place, errno);
+    return files::store_failure("save", place, errno);
   }
   static_cast<void>(draft.path.release());
   return sync_folder(things());
@@ -120,13 +121,14 @@ Result<> StoreFolder::publish(Draft draft, std::string_view thing) const {
 Result<Draft> StoreFolder::retire(std::string_view thing) const {
   const std::string place = place_of(thing);
   Fd folder{::open(place.c_str(), store_folder_flags)};
-  if (!folder) return disk_failure("open", place, errno);
+  if (!folder) return files::store_failure("open", place, errno);
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
     return fail(Errc::image_in_use, std::string{thing} + " is in use by a process of this machine",
                 "wait until it has ended");
   }
   const std::string path = drafts() + "/" + fresh_name("removed-");
-  if (std::rename(place.c_str(), path.c_str()) != 0) return disk_failure("remove", place, errno);
+  if (std::rename(place.c_str(), path.c_str()) != 0)
+    return files::store_failure("remove", place, errno);
   BERTH_DO(sync_folder(things()));
   return Draft{.folder = std::move(folder), .path = Owned<FolderKind>{path}};
 }
@@ -161,7 +163,7 @@ Result<> StoreFolder::release(std::string_view thing, const std::string& holder)
   }
   const std::string file = holds_of(thing) + "/" + holder;
   if (::unlink(file.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR) {
-    return disk_failure("remove", file, errno);
+    return files::store_failure("remove", file, errno);
   }
   return {};
 }
@@ -174,7 +176,7 @@ Result<Fd> StoreFolder::pin(std::string_view thing) const {
   const std::string place = place_of(thing);
   Fd folder{::open(place.c_str(), store_folder_flags)};
   if (!folder || ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0) {
-    return disk_failure("pin", place, errno);
+    return files::store_failure("pin", place, errno);
   }
   return folder;
 }

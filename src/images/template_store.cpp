@@ -4,7 +4,7 @@
 #include "base/files.hpp"
 #include "base/id.hpp"
 #include "base/text.hpp"
-#include "images/disk.hpp"
+#include "files/beneath.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -85,23 +85,25 @@ Result<Template> TemplateStore::capture(int upper, const CaptureRequest& request
   BERTH_DO(folder_.sweep());
   BERTH_TRY(Draft draft, folder_.make_draft());
   const int folder = draft.folder.get();
-  if (::mkdirat(folder, "upper", 0700) != 0) return disk_failure("make folder", "upper", errno);
-  Fd root{open_beneath(folder, "upper", O_RDONLY | O_DIRECTORY)};
-  if (!root) return disk_failure("open", "upper", errno);
+  if (::mkdirat(folder, "upper", 0700) != 0)
+    return files::store_failure("make folder", "upper", errno);
+  Fd root{files::open_beneath(folder, "upper", O_RDONLY | O_DIRECTORY, files::Links::none)};
+  if (!root) return files::store_failure("open", "upper", errno);
 
   Meter meter{progress};
   meter.begin(Phase::copying);
-  TreeWriter into{std::move(root), {.limits = request.limits, .kind = TreeKind::upper}, meter};
-  const CopyOptions how{.kind = TreeKind::upper, .ids = request.ids, .marks = request.marks};
-  BERTH_DO(copy_tree(upper, into, how, meter));
+  const files::Rules rules = files::Rules::layer;
+  files::TreeWriter into{std::move(root), {.rules = rules, .limits = request.limits}, meter};
+  const files::CopyOptions how{.rules = rules, .ids = request.ids, .marks = request.marks};
+  BERTH_DO(files::copy_tree(upper, into, how, meter));
   BERTH_DO(into.finish());
   made.bytes = into.tally().bytes;
   made.entries = into.tally().entries;
 
   meter.begin(Phase::saving);
   const Fd file{::openat(folder, "template.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
-  if (!file) return disk_failure("make file", "template.json", errno);
-  BERTH_DO(write_at(file.get(), encode_text(made) + "\n", 0, "template.json"));
+  if (!file) return files::store_failure("make file", "template.json", errno);
+  BERTH_DO(files::write_at(file.get(), encode_text(made) + "\n", 0, "template.json"));
   BERTH_DO(folder_.make_durable(draft));
   BERTH_DO(publish(std::move(draft), made));
   return made;

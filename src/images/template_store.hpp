@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/json/json.hpp"
-#include "images/copy_tree.hpp"
+#include "files/tree_copy.hpp"
 #include "images/image_store.hpp"
 #include "images/store_folder.hpp"
 
@@ -12,6 +12,9 @@
 #include <vector>
 
 namespace berth::images {
+
+using files::IdRange;
+using files::OverlayMarks;
 
 // A sandbox's upper layer at one moment, from which others start: its own layer lies on its
 // parent's, and so on down to the image.
@@ -35,7 +38,7 @@ struct CaptureRequest {
   std::optional<std::string> parent = {};  // the template that the sandbox was started from
   IdRange ids = {};                        // the sandbox's
   OverlayMarks marks = OverlayMarks::trusted;
-  Limits limits = {};
+  Limits limits = image_limits();
 };
 
 // More layers would slow down every look-up in the sandbox; and overlayfs has its own limit.

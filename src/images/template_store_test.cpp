@@ -1,7 +1,7 @@
 #include "images/template_store.hpp"
 
 #include "base/files.hpp"
-#include "images/disk.hpp"
+#include "files/beneath.hpp"
 #include "support/tar.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -1,8 +1,10 @@
 #pragma once
 
-#include "workspaces/disk.hpp"
+#include "files/beneath.hpp"
 
 namespace berth::workspaces {
+
+using files::Owner;
 
 // During its lifetime this thread accesses files as that user, with that user's rights and none of
 // root's: the files that it makes belong to the user from the start. In an id-mapped tree no other

@@ -1,11 +1,8 @@
 #include "workspaces/archive_in.hpp"
 
+#include "files/tar_reader.hpp"
+#include "files/tree_writer.hpp"
 #include "workspaces/acting.hpp"
-#include "workspaces/draft_tree.hpp"
-#include "workspaces/placing.hpp"
-#include "workspaces/removal.hpp"
-
-#include <fcntl.h>
 
 #include <cerrno>
 
@@ -14,10 +11,9 @@ namespace {
 
 // The deepest existing folder on the path. What is made below it is on the same file system.
 Result<Fd> nearest_folder(const Confined& root, const Path& path) {
-  std::string way = ".";
-  BERTH_TRY(Found nearest, find(root.root(), way, root.mounts(), path.text()));
+  BERTH_TRY(Found nearest, files::find(root.root(), ".", root.mounts(), path.text()));
   for (const std::string& name : path.names()) {
-    Result<Found> next = find(nearest.at.get(), name, root.mounts(), path.text());
+    Result<Found> next = files::find(nearest.at.get(), name, root.mounts(), path.text());
     if (!next && next.error().code == Errc::file_not_found) break;
     BERTH_TRY(nearest, std::move(next));
     if (S_ISLNK(nearest.status.st_mode)) return disk_failure("open", path.text(), ELOOP);
@@ -27,28 +23,27 @@ Result<Fd> nearest_folder(const Confined& root, const Path& path) {
   return std::move(nearest.at);
 }
 
-Result<Unpacked> unpack(int draft, const Path& path, const ByteSource& source, const Limits& limits,
-                        const UnpackOptions& options) {
-  Meter meter{options.progress};
-  DraftTree tree{draft, path.names().size(), limits, options, meter};
-  BERTH_TRY(TarReader reader, TarReader::open(source, limits));
-  while (true) {
-    BERTH_TRY(const std::optional<TarEntry> entry, reader.next());
-    if (!entry) break;
-    BERTH_DO(tree.put(*entry, reader));
-  }
-  BERTH_DO(reader.drain());
+Result<Unpacked> unpack(const files::DraftFolder& draft, const Path& path, const ByteSource& source,
+                        const Limits& limits, const UnpackOptions& options) {
+  files::Meter meter{options.progress};
+  BERTH_TRY(Fd folder, draft.open());
+  files::TreeWriter tree{std::move(folder),
+                         {.rules = files::Rules::workspace,
+                          .limits = limits,
+                          .owner = options.owner,
+                          .links = options.links,
+                          .depth = path.names().size(),
+                          .link_remedy = options.link_remedy},
+                         meter};
+  const files::TarOptions tar{.rules = files::Rules::workspace, .limits = limits};
+  BERTH_TRY(files::Content content, files::Content::open(source, tar));
+  BERTH_TRY(files::TarReader reader, files::TarReader::open(content));
+  BERTH_DO(tree.put_all(reader, tar.form));
+  BERTH_DO(content.drain());
   BERTH_DO(tree.finish());
-  return tree.unpacked();
-}
-
-Result<Unpacked> unpack_and_place(int draft, const Confined& root, const Path& path,
-                                  const ByteSource& source, const UnpackOptions& options) {
-  BERTH_TRY(Unpacked unpacked, unpack(draft, path, source, root.limits(), options));
-  const Look look{.mode = 0755, .owner = options.owner};
-  BERTH_TRY(const Fd target, make_folder(root, path, path.names().size(), look));
-  BERTH_DO(place(draft, target.get(), path.text(), root));
-  return unpacked;
+  return Unpacked{.entries = tree.tally().entries,
+                  .bytes = tree.tally().bytes,
+                  .set_id_bits_dropped = tree.tally().set_id_bits_removed};
 }
 
 }  // namespace
@@ -58,18 +53,13 @@ Result<Unpacked> archive_in(const Confined& root, std::string_view path, const B
   BERTH_TRY(const Path way, Path::parse(path, root.limits()));
   BERTH_TRY(const Acting acting, Acting::as(root.user()));
   BERTH_TRY(const Fd nearest, nearest_folder(root, way));
-  const std::string name = draft_name();
-  if (::mkdirat(nearest.get(), name.c_str(), 0700) != 0) {
-    return disk_failure("make", way.text(), errno);
-  }
-  const Fd draft{
-      open_beneath(nearest.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Mounts::refused)};
-  Result<Unpacked> unpacked = draft ? unpack_and_place(draft.get(), root, way, source, options)
-                                    : Result<Unpacked>{disk_failure("open", way.text(), errno)};
-  // The caller needs to know why the archive failed, not that its draft could not be removed
-  // either.
-  const Result<> removed = remove_beneath(nearest.get(), name, way.text(), root.limits());
-  if (unpacked && !removed) return std::unexpected(removed.error());
+  BERTH_TRY(auto draft,
+            files::DraftFolder::in(nearest.get(), way.text(), root.limits().removed_max));
+  BERTH_TRY(const Unpacked unpacked, unpack(draft, way, source, root.limits(), options));
+  const Look look{.mode = 0755, .owner = options.owner};
+  BERTH_TRY(const Fd target, make_folder(root, way, way.names().size(), look));
+  BERTH_DO(draft.merge_into(target.get(), root.mounts()));
+  BERTH_DO(draft.remove());
   return unpacked;
 }
 

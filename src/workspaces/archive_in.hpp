@@ -1,13 +1,11 @@
 #pragma once
 
+#include "files/entry.hpp"
 #include "workspaces/confined.hpp"
 
 namespace berth::workspaces {
 
-// Which symbolic links of an archive are made. inside: relative ones that remain below the root
-// wherever they are. any: as written, for a root that is a sandbox's "/" and where only its own
-// programs follow them; we never do.
-enum class LinkRule { inside, any, refused };
+using files::LinkRule;
 
 struct UnpackOptions {
   std::optional<Owner> owner = {};  // of everything; owners in the archive are ignored

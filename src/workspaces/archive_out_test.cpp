@@ -204,6 +204,9 @@ TEST_F(ArchiveOutTest, ADeepOrLargeTreeIsRefused) {
 
 TEST_F(ArchiveOutTest, DraftsOfOtherTransfersAreNoPartOfATree) {
   put(in(draft_name()), "half");
+  const std::string unpacking = in(draft_name());
+  fs::create_directory(unpacking);
+  put(unpacking + "/half", "half");
   put(in("file"), "x");
   std::string tar;
   const auto packed = archive_out(open(root_), "", into(tar));

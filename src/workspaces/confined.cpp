@@ -1,7 +1,6 @@
 #include "workspaces/confined.hpp"
 
 #include "workspaces/acting.hpp"
-#include "workspaces/removal.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -25,51 +24,12 @@ FileType type_of(mode_t mode) {
 }
 
 Result<Fd> open_folder(int folder, const std::string& way, Mounts mounts, std::string_view shown) {
-  BERTH_TRY(Found found, find(folder, way, mounts, shown));
+  BERTH_TRY(Found found, files::find(folder, way, mounts, shown));
   if (S_ISLNK(found.status.st_mode)) return disk_failure("open", shown, ELOOP);
   if (!found.is_directory())
     return refuse(shown, "leads through something that is not a directory");
   return std::move(found.at);
 }
-
-// A file under a temporary name, which is deleted unless it was put in place.
-class DraftFile {
- public:
-  static Result<DraftFile> in(int folder, Mounts mounts, std::string_view shown) {
-    std::string name = draft_name();
-    Fd file{open_beneath(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mounts, 0600)};
-    if (!file) return disk_failure("create", shown, errno);
-    return DraftFile{folder, std::move(name), std::move(file)};
-  }
-  DraftFile(DraftFile&& other) noexcept
-      : folder_(other.folder_),
-        name_(std::exchange(other.name_, {})),
-        file_(std::move(other.file_)) {}
-  DraftFile& operator=(DraftFile&&) = delete;
-  ~DraftFile() {
-    if (!name_.empty()) ::unlinkat(folder_, name_.c_str(), 0);
-  }
-
-  int fd() const { return file_.get(); }
-  // A rename replaces the name itself, so it never writes through a link or into a file that has
-  // another name elsewhere.
-  Result<> put(const std::string& name, std::string_view shown) {
-    if (::renameat(folder_, name_.c_str(), folder_, name.c_str()) != 0) {
-      if (errno == EISDIR) return refuse(shown, "is a directory, no regular file");
-      return disk_failure("replace", shown, errno);
-    }
-    name_.clear();
-    return {};
-  }
-
- private:
-  DraftFile(int folder, std::string name, Fd file)
-      : folder_(folder), name_(std::move(name)), file_(std::move(file)) {}
-
-  int folder_;
-  std::string name_;
-  Fd file_;
-};
 
 Result<std::uint64_t> fill(int fd, const ByteSource& source, std::string_view shown,
                            std::uint64_t bytes_max) {
@@ -81,7 +41,7 @@ Result<std::uint64_t> fill(int fd, const ByteSource& source, std::string_view sh
       return fail(Errc::body_too_large, "path '" + escaped(shown) + "': more than " +
                                             std::to_string(bytes_max) + " bytes were sent");
     }
-    BERTH_DO(write_at(fd, piece, written, shown));
+    BERTH_DO(files::write_at(fd, piece, written, shown));
     written += piece.size();
   }
 }
@@ -110,8 +70,7 @@ FileView view_of(std::string name, const struct stat& status) {
 
 Result<Fd> make_folder(const Confined& root, const Path& path, std::size_t count,
                        const Look& look) {
-  std::string way = ".";
-  for (std::size_t i = 0; i < count; ++i) way += "/" + path.names()[i];
+  const std::string way = path.text_of(count);
   const std::string shown = path.text();
   // Usually it exists.
   Result<Fd> found = open_folder(root.root(), way, root.mounts(), shown);
@@ -131,10 +90,10 @@ Result<Fd> make_folder(const Confined& root, const Path& path, std::size_t count
 Result<FileView> Confined::stat(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
   BERTH_TRY(const Acting acting, Acting::as(user_));
-  BERTH_TRY(const Found found, find(root_.get(), path.text(), mounts_, path.text()));
+  BERTH_TRY(const Found found, files::find(root_.get(), path.text(), mounts_, path.text()));
   FileView view = view_of(path.is_root() ? "." : path.name(), found.status);
   if (view.type == FileType::symbolic_link) {
-    BERTH_TRY(view.target, read_link(found.at.get(), "", path.text()));
+    BERTH_TRY(view.target, files::read_link(found.at.get(), "", path.text()));
   }
   return view;
 }
@@ -142,9 +101,9 @@ Result<FileView> Confined::stat(std::string_view text) const {
 Result<FolderView> Confined::list(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
   BERTH_TRY(const Acting acting, Acting::as(user_));
-  BERTH_TRY(const Found found, find(root_.get(), path.text(), mounts_, path.text()));
+  BERTH_TRY(const Found found, files::find(root_.get(), path.text(), mounts_, path.text()));
   if (!found.is_directory()) return refuse(path.text(), "is not a directory");
-  BERTH_TRY(Names names, Names::of(found.at.get(), path.text()));
+  BERTH_TRY(files::Names names, files::Names::of(found.at.get(), path.text()));
   FolderView folder;
   while (true) {
     BERTH_TRY(std::optional<std::string> name, names.next());
@@ -159,7 +118,7 @@ Result<FolderView> Confined::list(std::string_view text) const {
     if (::fstatat(names.folder(), name->c_str(), &status, flags) != 0) continue;
     FileView view = view_of(*name, status);
     if (view.type == FileType::symbolic_link) {
-      view.target = read_link(names.folder(), *name, *name).value_or("");
+      view.target = files::read_link(names.folder(), *name, *name).value_or("");
     }
     folder.entries.push_back(std::move(view));
   }
@@ -170,7 +129,7 @@ Result<FolderView> Confined::list(std::string_view text) const {
 Result<ReadableFile> Confined::open_file(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
   BERTH_TRY(const Acting acting, Acting::as(user_));
-  BERTH_TRY(const Found found, find(root_.get(), path.text(), mounts_, path.text()));
+  BERTH_TRY(const Found found, files::find(root_.get(), path.text(), mounts_, path.text()));
   return ReadableFile::open(found, path.text(), limits_, hard_links_);
 }
 
@@ -195,7 +154,7 @@ Result<std::uint64_t> Confined::write_file(std::string_view text, const ByteSour
   if (exists && !S_ISREG(status.st_mode)) {
     return refuse(shown, "is there and no regular file", "remove it first");
   }
-  BERTH_TRY(DraftFile draft, DraftFile::in(folder.get(), mounts_, shown));
+  BERTH_TRY(files::DraftFile draft, files::DraftFile::in(folder.get(), mounts_, shown));
   BERTH_TRY(const std::uint64_t written, fill(draft.fd(), source, shown, limits_.file_bytes_max));
   BERTH_DO(set_look(draft.fd(), look.mode, look.owner, shown));
   if (look.modified) {
@@ -218,7 +177,7 @@ Result<> Confined::remove(std::string_view text) const {
   BERTH_TRY(const Acting acting, Acting::as(user_));
   if (path.is_root()) return refuse(text, "is the root itself");
   BERTH_TRY(const Fd folder, open_folder(root(), path.parent_text(), mounts_, path.text()));
-  return remove_beneath(folder.get(), path.name(), path.text(), limits_);
+  return files::remove_beneath(folder.get(), path.name(), path.text(), limits_.removed_max);
 }
 
 }  // namespace berth::workspaces

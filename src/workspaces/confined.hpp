@@ -1,9 +1,11 @@
 #pragma once
 
-#include "workspaces/disk.hpp"
-#include "workspaces/path.hpp"
-#include "workspaces/readable_file.hpp"
-#include "workspaces/stream.hpp"
+#include "files/beneath.hpp"
+#include "files/draft.hpp"
+#include "files/path.hpp"
+#include "files/progress.hpp"
+#include "files/readable_file.hpp"
+#include "files/stream.hpp"
 
 #include <boost/describe/enum.hpp>
 
@@ -12,6 +14,30 @@
 #include <vector>
 
 namespace berth::workspaces {
+
+// What the callers of this folder need of the library below it.
+using files::ByteSink;
+using files::ByteSource;
+using files::disk_failure;
+using files::draft_name;
+using files::escaped;
+using files::Found;
+using files::HardLinks;
+using files::Limits;
+using files::may_leave;
+using files::Mounts;
+using files::open_beneath;
+using files::Owner;
+using files::Path;
+using files::Progress;
+using files::ProgressSink;
+using files::ReadableFile;
+using files::refuse;
+using files::set_look;
+using files::source_of;
+using files::time_of;
+using files::timespec_of;
+using files::unescaped;
 
 BOOST_DEFINE_ENUM_CLASS(FileType, file, directory, symbolic_link, pipe, socket, device)
 

@@ -1,7 +1,6 @@
 #include "base/assert.hpp"
 #include "workspaces/archive_in.hpp"
 #include "workspaces/archive_out.hpp"
-#include "workspaces/removal.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,19 +32,19 @@ class Place {
     BERTH_ASSERT(::mkdtemp(path_.data()) != nullptr);
     top_ = Fd{::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     const Fd beside{::openat(top_.get(), "beside", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
-    BERTH_ASSERT(write_at(beside.get(), canary, 0, "beside").has_value());
+    BERTH_ASSERT(files::write_at(beside.get(), canary, 0, "beside").has_value());
     reset();
   }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
   ~Place() {
-    static_cast<void>(remove_beneath(top_.get(), "root", "root", {}));
+    static_cast<void>(files::remove_beneath(top_.get(), "root", "root", 1000));
     ::unlinkat(top_.get(), "beside", 0);
     ::rmdir(path_.c_str());
   }
 
   void reset() {
-    static_cast<void>(remove_beneath(top_.get(), "root", "root", {}));
+    static_cast<void>(files::remove_beneath(top_.get(), "root", "root", 1000));
     BERTH_ASSERT(::mkdirat(top_.get(), "root", 0700) == 0);
   }
   Confined root() const {

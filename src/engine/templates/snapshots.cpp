@@ -11,7 +11,7 @@
 #include "store/places/sandboxes.hpp"
 #include "store/places/templates.hpp"
 #include "store/runs.hpp"
-#include "workspaces/path.hpp"
+#include "workspaces/confined.hpp"
 
 namespace berth::engine {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/id.hpp"
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
-#include "workspaces/walk.hpp"
+#include "files/walk.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,8 +19,8 @@
 namespace berth::engine {
 namespace {
 
-using workspaces::Mounts;
-using workspaces::Walk;
+using files::Mounts;
+using files::Walk;
 
 constexpr std::size_t name_bytes_max = 64;
 constexpr std::uint64_t session_files_max = 50'000;
@@ -41,14 +41,14 @@ Result<std::string> disk_name(const std::string& folder, Random& random, Time no
 
 // Empty if there is no such folder.
 Result<std::optional<Walk>> walk_below(const std::string& home, const std::string& path,
-                                       workspaces::Limits limits) {
+                                       files::Limits limits) {
   const Fd root{::open(home.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   if (!root) {
     if (errno == ENOENT) return std::nullopt;
     return io_failure("open", home, errno);
   }
-  const Fd folder{workspaces::open_beneath(root.get(), path, O_PATH | O_DIRECTORY | O_NOFOLLOW,
-                                           Mounts::refused)};
+  const Fd folder{
+      files::open_beneath(root.get(), path, O_PATH | O_DIRECTORY | O_NOFOLLOW, Mounts::refused)};
   if (!folder) return std::nullopt;
   BERTH_TRY(Walk walk, Walk::from(folder.get(), ".", Mounts::refused, limits));
   return std::optional{std::move(walk)};
@@ -56,7 +56,7 @@ Result<std::optional<Walk>> walk_below(const std::string& home, const std::strin
 
 Result<HomeSize> home_size(const std::string& home, std::int64_t files_max) {
   HomeSize size;
-  auto begun = walk_below(home, ".", {.entries_max = std::uint64_t{1} << 40});
+  auto begun = walk_below(home, ".", {.entries_max = static_cast<std::uint64_t>(files_max) + 1});
   const bool is_closed = begun ? !*begun && ::access(home.c_str(), F_OK) == 0
                                : begun.error().code == Errc::path_refused;
   if (is_closed) {
@@ -135,7 +135,7 @@ Result<bool> has_session(const std::string& home, core::AdapterType adapter,
                          const std::string& session) {
   const bool is_claude = adapter == core::AdapterType::claude_local;
   BERTH_TRY(auto walk, walk_below(home, is_claude ? ".claude/projects" : ".codex/sessions",
-                                  {.entries_max = std::uint64_t{1} << 40}));
+                                  {.entries_max = session_files_max + 1}));
   if (!walk) return false;
   for (std::uint64_t seen = 0; seen < session_files_max; ++seen) {
     BERTH_TRY(const auto item, walk->next());

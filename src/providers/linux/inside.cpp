@@ -2,6 +2,7 @@
 
 #include "base/async/offload.hpp"
 #include "base/files.hpp"
+#include "files/beneath.hpp"
 #include "keeper/protocol/client.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"
 
@@ -13,12 +14,10 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -59,20 +58,14 @@ Task<int> outcome_of(int socket) {
   co_return error_number;
 }
 
-// Follows the sandbox's links, which lead to the same places as for its commands.
-Fd open_folder_inside(int root, const std::string& path, std::uint64_t access) {
-  const open_how how{.flags = access | O_DIRECTORY | O_CLOEXEC,
-                     .mode = 0,
-                     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-  return Fd{static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how)))};
-}
-
 }  // namespace
 
 Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path) {
   BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
   BERTH_TRY(const Fd root, keeper::KeeperClient{std::move(socket)}.root());
-  const Fd found = open_folder_inside(root.get(), path, O_PATH);
+  // Follows the sandbox's links, which lead to the same places as for its commands.
+  const Fd found{
+      files::open_beneath(root.get(), path, O_PATH | O_DIRECTORY, files::Links::as_inside)};
   if (found && path.starts_with('/')) return {};
   return fail(Errc::working_directory_missing,
               "working directory " + path + ": is not a directory of the sandbox",

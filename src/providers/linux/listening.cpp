@@ -2,12 +2,11 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "files/beneath.hpp"
 #include "keeper/protocol/client.hpp"
 #include "providers/linux/egress_gateway.hpp"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,10 +35,7 @@ std::vector<std::string_view> fields_of(std::string_view line, std::size_t count
 
 // The first process always exists and cannot leave its network.
 std::string table_inside(int root, const char* path) {
-  const open_how how{.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
-                     .mode = 0,
-                     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-  const Fd file{static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof(how)))};
+  const Fd file{files::open_beneath(root, path, O_RDONLY | O_NONBLOCK, files::Links::as_inside)};
   std::string text;
   std::array<char, 16384> piece{};
   while (file && text.size() < table_bytes_max) {

@@ -3,7 +3,7 @@
 #include "base/fault_point.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
-#include "images/layer_diff.hpp"
+#include "files/tree_diff.hpp"
 #include "keeper/protocol/client.hpp"
 #include "keeper/sandbox/plan.hpp"
 #include "keeper/sandbox/skeleton.hpp"
@@ -96,35 +96,35 @@ void let_go_on(keeper::KeeperClient& client, const LiveSandbox& sandbox) {
   log::warn("sandbox.not_thawed", {{"sandbox", sandbox.name}, {"error", thawed.error().message}});
 }
 
-execution::EntryKind kind_of(images::LayerEntry entry) {
+execution::EntryKind kind_of(files::LayerEntry entry) {
   switch (entry) {
-    case images::LayerEntry::file: return execution::EntryKind::file;
-    case images::LayerEntry::directory: return execution::EntryKind::directory;
-    case images::LayerEntry::symbolic_link: return execution::EntryKind::symbolic_link;
-    case images::LayerEntry::other: break;
+    case files::LayerEntry::file: return execution::EntryKind::file;
+    case files::LayerEntry::directory: return execution::EntryKind::directory;
+    case files::LayerEntry::symbolic_link: return execution::EntryKind::symbolic_link;
+    case files::LayerEntry::other: break;
   }
   return execution::EntryKind::other;
 }
 
-execution::ChangeKind kind_of(images::LayerChange change) {
+execution::ChangeKind kind_of(files::LayerChange change) {
   switch (change) {
-    case images::LayerChange::added: return execution::ChangeKind::added;
-    case images::LayerChange::changed: return execution::ChangeKind::changed;
-    case images::LayerChange::removed: break;
+    case files::LayerChange::added: return execution::ChangeKind::added;
+    case files::LayerChange::changed: return execution::ChangeKind::changed;
+    case files::LayerChange::removed: break;
   }
   return execution::ChangeKind::removed;
 }
 
 // What a sandbox on the host's programs contains before anything is written.
-std::vector<images::BornWith> skeleton_of(const core::LinuxConfig& config) {
+std::vector<files::BornWith> skeleton_of(const core::LinuxConfig& config) {
   using namespace keeper::sandbox;
-  std::vector<images::BornWith> all;
+  std::vector<files::BornWith> all;
   for (const SkeletonFolder& folder : skeleton_folders) {
     all.push_back({.path = folder.path, .mode = folder.mode});
   }
   for (const SkeletonFile& file : skeleton_files) {
     all.push_back({.path = file.path,
-                   .entry = images::LayerEntry::file,
+                   .entry = files::LayerEntry::file,
                    .text = std::string{file.text},
                    .mode = skeleton_file_mode});
   }
@@ -134,7 +134,7 @@ std::vector<images::BornWith> skeleton_of(const core::LinuxConfig& config) {
     if (::stat(path, &seen) == 0) {
       const bool is_file = S_ISREG(seen.st_mode);
       all.push_back({.path = path + 1,
-                     .entry = is_file ? images::LayerEntry::file : images::LayerEntry::directory});
+                     .entry = is_file ? files::LayerEntry::file : files::LayerEntry::directory});
     }
   };
   for (const char* path : usr_links) {
@@ -145,7 +145,7 @@ std::vector<images::BornWith> skeleton_of(const core::LinuxConfig& config) {
       continue;
     }
     all.push_back({.path = path + 1,
-                   .entry = images::LayerEntry::symbolic_link,
+                   .entry = files::LayerEntry::symbolic_link,
                    .text = {target.data(), static_cast<std::size_t>(size)}});
   }
   for (const char* path : etc_parts) add_part(path);
@@ -202,7 +202,7 @@ Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImag
   BERTH_TRY(const Fd upper, open_upper(client, sandbox));
   // Looked up again, not held: the sandbox's own holder has it.
   BERTH_TRY(const RootLayers root, images.layers_for(sandbox.config));
-  images::DiffRequest request{.upper = upper.get(), .marks = marks_of(root)};
+  files::DiffRequest request{.upper = upper.get(), .marks = marks_of(root)};
   for (auto layer = root.layers.rbegin(); layer != root.layers.rend(); ++layer) {
     request.lower.emplace_back(::open(layer->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!request.lower.back()) return io_failure("open", *layer, errno);
@@ -210,14 +210,14 @@ Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImag
   if (root.over_host) {
     request.born_with = skeleton_of(sandbox.config);
     add_own(request.own, "/home/sandbox");  // whichever user it has
-    if (root.layers.empty()) request.birth = images::DiffRequest::Birth::in_upper;
+    if (root.layers.empty()) request.birth = files::DiffRequest::Birth::in_upper;
   }
   for (const char* made : {"/proc", "/sys", "/dev", "/tmp", "/run"}) add_own(request.own, made);
   add_own(request.own, user_of(sandbox.config, root).home);
   add_own(request.own, workdir_of(sandbox.config, root));
-  BERTH_TRY(const images::LayerDiff diff, images::diff_layers(request));
+  BERTH_TRY(const files::LayerDiff diff, files::diff_layers(request));
   execution::Changes out{.is_truncated = diff.truncated};
-  for (const images::LayerDifference& one : diff.differences) {
+  for (const files::LayerDifference& one : diff.differences) {
     out.changes.push_back({.path = one.path,
                            .change = kind_of(one.change),
                            .kind = kind_of(one.entry),
