@@ -1,4 +1,4 @@
-#include "sdk/config_form.hpp"
+#include "base/json/config_form.hpp"
 
 #include <cmath>
 
