@@ -159,9 +159,20 @@ bj::value without_formats(const bj::value& schema) {
   return out;
 }
 
+// The validator reads its schema for each value, so it gets only the fields that the config
+// has.
+bj::object part_for(const bj::object& schema, const bj::object& config) {
+  bj::object part = schema;
+  bj::object properties;
+  for (const auto& [key, property] : schema.at("properties").as_object()) {
+    if (config.contains(key)) properties.emplace(key, without_formats(property));
+  }
+  part["properties"] = std::move(properties);
+  return part;
+}
+
 std::vector<Issue> judged(const Declared& each, const bj::object& config) {
-  const bj::value schema = without_formats(each.schema);
-  return schema_detail::problems_of(schema.get_object(), each.spelled(config), "");
+  return schema_detail::problems_of(part_for(each.schema, config), each.spelled(config), "");
 }
 
 std::vector<std::string> reasons(const Declared& each, const bj::object& config) {
@@ -176,10 +187,11 @@ bool accepts(const Declared& each, const bj::object& config) {
   return judged(each, config).empty();
 }
 
-void expect_same(const Declared& each, const bj::object& config) {
-  EXPECT_EQ(accepts(each, config), each.decodes(config))
-      << each.name << ": " << bj::serialize(config) << " "
-      << testing::PrintToString(reasons(each, config));
+bool expect_same(const Declared& each, const bj::object& config) {
+  const bool is_accepted = accepts(each, config);
+  EXPECT_EQ(is_accepted, each.decodes(config)) << each.name << ": " << bj::serialize(config) << " "
+                                               << testing::PrintToString(reasons(each, config));
+  return is_accepted;
 }
 
 TEST(ConfigProperties, TheSchemaAcceptsExactlyWhatDecodes) {
@@ -193,8 +205,7 @@ TEST(ConfigProperties, TheSchemaAcceptsExactlyWhatDecodes) {
       for (const bj::value& value : values_for(property.as_object())) {
         bj::object config = each.sound;
         config[key] = value;
-        expect_same(each, config);
-        ++(accepts(each, config) ? accepted : refused);
+        ++(expect_same(each, config) ? accepted : refused);
       }
     }
   }
