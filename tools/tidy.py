@@ -46,6 +46,15 @@ LAYERS = {
 Ban = namedtuple("Ban", "pattern allowed instead")
 NOWHERE = r"$^"
 TESTS = r"_test\.[ch]pp$|^tests/|^bench/"
+# Decoders and schema code, which look into JSON by key. Everything else reads typed values.
+JSON_DECODERS = "|".join((
+    r"^src/base/json/",
+    r"^src/core/config/(bindings|config_path|config_schema)\.cpp$",
+    r"^src/core/output/agent_(line|failure)\.cpp$",
+    r"^src/images/oci\.cpp$",
+    r"^src/plugins/(message\.cpp$|manifest/|conformance/)",
+    r"^sdk/cpp/sdk/(wire|worker)\.cpp$",
+))
 BANS = (
     Ban(r"\basio::detached\b", NOWHERE, "TaskGroup::start, so that the task has an owner and an end"),
     Ban(r"\bco_spawn\b", r"^src/base/async/task_group\.|" + TESTS, "TaskGroup::start"),
@@ -61,6 +70,8 @@ BANS = (
         "a typed call of base/"),
     Ban(r"\bstd::c(out|err|log)\b", r"^src/(app|cli)/|" + TESTS,
         "log (base/log.hpp)"),
+    Ban(r"\bif_contains\(", JSON_DECODERS + "|" + TESTS,
+        "the struct that declares the JSON, or peek (base/json/peek.hpp)"),
     Ban(r"\b(class|struct)\s+(\[\[\w+\]\]\s*)?\w*(Manager|Helper|Util|Utils|Impl|Data|Info)\b",
         NOWHERE, "a noun that says what it is"),
 )

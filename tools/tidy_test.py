@@ -85,6 +85,11 @@ class Rules(unittest.TestCase):
         self.keeps("tests/a.cpp", "sleep_for(1s);  // allowed: the client is slow on purpose\n")
         self.breaks("banned", "tests/a.cpp", "sleep_for(1s);  // allowed:\n")
 
+    def test_json_is_looked_into_by_decoders_only(self):
+        self.breaks("banned", "src/core/a.cpp", "config.if_contains(key);\n")
+        self.keeps("src/core/config/bindings.cpp", "config.if_contains(key);\n")
+        self.keeps("tests/a.cpp", "config.if_contains(key);\n")
+
     def test_nolint_needs_a_reason_and_todo_a_kind(self):
         self.breaks("remarks", "src/core/a.cpp", "int a;  // NOLINT\n")
         self.breaks("remarks", "src/core/a.cpp", "// TODO: later\n")

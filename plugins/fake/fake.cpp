@@ -1,6 +1,7 @@
 #include "fake/fake.hpp"
 
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 
 #include <cmath>
 
@@ -17,9 +18,8 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::optional<std::string> text_at(const std::optional<bj::object>& object, std::string_view key) {
-  const bj::value* found = object ? object->if_contains(key) : nullptr;
-  if (found == nullptr || !found->is_string() || found->get_string().empty()) return std::nullopt;
-  return std::string{found->get_string()};
+  auto text = peek<std::string>(object, key);
+  return text && !text->empty() ? std::move(text) : std::nullopt;
 }
 
 sdk::ConnectionSummary summary() {
@@ -97,17 +97,11 @@ sdk::About Fake::about() {
 }
 
 Result<Config> Fake::read_config(const bj::object& given) {
-  Config config;
-  if (const bj::value* image = given.if_contains("image"); image && image->is_string()) {
-    const std::string_view text = trimmed({image->get_string().data(), image->get_string().size()});
-    if (!text.empty()) config.image = text;
-  }
-  if (const bj::value* limit = given.if_contains("timeoutMs"); limit && limit->is_number()) {
-    const double number = limit->to_number<double>();
-    if (std::isfinite(number)) config.timeout_ms = number;
-  }
-  const bj::value* reuse = given.if_contains("reuseLease");
-  config.reuse_lease = reuse != nullptr && reuse->is_bool() && reuse->get_bool();
+  const Config usual;
+  auto config = read_loosely<Config>(given);
+  config.image = std::string{trimmed(config.image)};
+  if (config.image.empty()) config.image = usual.image;
+  if (!std::isfinite(config.timeout_ms)) config.timeout_ms = usual.timeout_ms;
   return config;
 }
 

@@ -4,6 +4,7 @@
 #include "base/async/task_group.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "cli/keeper_program.hpp"
@@ -12,6 +13,7 @@
 #include "cli/run/readiness.hpp"
 #include "cli/run/verdict.hpp"
 #include "cli/sandbox_shortfall.hpp"
+#include "core/config/sandbox_fields.hpp"
 #include "execution/keeper_values.hpp"
 #include "providers/linux/linux.hpp"
 
@@ -186,14 +188,13 @@ class SandboxRun {
 
   // Runs before a command would start with less isolation than requested.
   Result<> look_at_isolation(const bj::object& metadata) const {
-    const bj::value* isolation = metadata.if_contains("isolation");
-    if (isolation == nullptr || !isolation->is_object()) return {};
-    BERTH_DO(cli::expect_limits_in_force(request_.config, isolation->get_object()));
+    const bj::object* isolation = object_in(metadata, "isolation");
+    if (isolation == nullptr) return {};
+    BERTH_DO(cli::expect_limits_in_force(request_.config, *isolation));
     if (request_.quiet) return {};
     // A raw terminal does not return to the start of a line by itself.
     const char* end = request_.terminal ? "\r\n" : "\n";
-    const std::vector<std::string> lines =
-        cli::shortfalls_of(request_.config, isolation->get_object());
+    const std::vector<std::string> lines = cli::shortfalls_of(request_.config, *isolation);
     if (!lines.empty() && cli::were_told(lines, console_.variables)) {
       console_.err << "berth: isolation is weaker than it could be; 'berth doctor' says why" << end;
     } else {
@@ -223,9 +224,8 @@ class SandboxRun {
       set("TERM", term != console_.variables.end() ? term->second : "xterm");
     }
     for (const auto& [name, value] : request_.variables) set(name, value);
-    if (const bj::value* limit = request_.config.if_contains("timeoutMs")) {
-      command.timeout_ms = limit->to_number<std::int64_t>();
-    }
+    const auto limit = read_loosely<core::SandboxFields>(request_.config).timeout_ms;
+    if (limit) command.timeout_ms = *limit;
     return command;
   }
 

@@ -1,5 +1,6 @@
 #include "app/upkeep.hpp"
 
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "core/config/linux_config.hpp"
 #include "engine/accounts/settings.hpp"
@@ -150,11 +151,9 @@ Task<> Upkeep::serve_pools(std::vector<Pooled> pooled) {
 Task<> Upkeep::note_images(const Environments& environments) {
   std::vector<images::EnvironmentImage> named;
   for (const auto& [environment, version] : environments) {
-    const bj::value* image = environment.config.if_contains("image");
-    const bool is_imported =
-        image != nullptr && image->is_string() && image->get_string() != images::host_name;
-    if (!is_imported) continue;
-    named.push_back({environment.id.str(), environment.name, std::string{image->get_string()}});
+    const auto image = read_loosely<core::LinuxConfig>(environment.config).image;
+    if (!image || *image == images::host_name) continue;
+    named.push_back({environment.id.str(), environment.name, *image});
   }
   if (named == noted_) co_return Result<>{};
   BERTH_CO_DO(co_await places_.note_images(named));

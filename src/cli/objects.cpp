@@ -1,5 +1,7 @@
 #include "cli/objects.hpp"
 
+#include "base/json/peek.hpp"
+
 #include <algorithm>
 
 namespace berth::cli {
@@ -44,9 +46,7 @@ std::unexpected<Error> ambiguous(const std::vector<const bj::value*>& found, std
 }  // namespace
 
 std::string text_of(const bj::value& object, std::string_view key) {
-  if (!object.is_object()) return {};
-  const bj::value* found = object.get_object().if_contains(key);
-  return found != nullptr && found->is_string() ? std::string{found->get_string()} : "";
+  return peek<std::string>(object, key).value_or("");
 }
 
 bool is_end_of_id(std::string_view named, std::string_view id) {

@@ -1,6 +1,7 @@
 #include "cli/profiles.hpp"
 
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "cli/objects.hpp"
 
 #include <sys/stat.h>
@@ -38,14 +39,13 @@ Result<Profiles> Profiles::read(const std::string& file) {
   }
   BERTH_TRY(const std::string text, read_file(file, profile_bytes_max));
   const Result<bj::value> value = parse_json(text);
-  const bj::value* list =
-      value && value->is_object() ? value->get_object().if_contains("profiles") : nullptr;
-  if (list == nullptr || !list->is_object()) {
+  const auto list = value ? peek<bj::object>(*value, "profiles") : std::nullopt;
+  if (!list) {
     return fail(Errc::config_invalid, file + ": is not a list of profiles",
                 "remove it and use 'berth login' again");
   }
   profiles.current_ = text_of(*value, "current");
-  for (const auto& [name, profile] : list->get_object()) {
+  for (const auto& [name, profile] : *list) {
     if (profile.is_object()) profiles.profiles_[name] = profile.get_object();
   }
   return profiles;

@@ -1,7 +1,9 @@
 #include "cli/sandbox_shortfall.hpp"
 
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "cli/objects.hpp"
+#include "core/config/linux_config.hpp"
 #include "keeper/sandbox/cgroup/cgroup_settings.hpp"
 
 #include <algorithm>
@@ -27,23 +29,24 @@ std::string name_of_only(const Limits& limits) {
 
 std::vector<NamedLimit> limits_in(const bj::object& config) {
   std::vector<NamedLimit> out;
-  if (const bj::value* mb = config.if_contains("memoryMb")) {
-    const Limits only{.memory_bytes = mb->to_number<std::uint64_t>() << 20};
+  const auto wanted = read_loosely<core::LinuxConfig>(config);
+  if (wanted.memory_mb) {
+    const Limits only{.memory_bytes = static_cast<std::uint64_t>(*wanted.memory_mb) << 20};
     out.push_back({"--memory", name_of_only(only)});
   }
-  if (const bj::value* pids = config.if_contains("pids")) {
-    out.push_back({"--pids", name_of_only({.pids = pids->to_number<std::uint32_t>()})});
+  if (wanted.pids) {
+    const auto pids = static_cast<std::uint32_t>(*wanted.pids);
+    out.push_back({"--pids", name_of_only({.pids = pids})});
   }
-  if (const bj::value* cpus = config.if_contains("cpus")) {
-    const auto millis = static_cast<std::uint32_t>(std::lround(cpus->to_number<double>() * 1000));
+  if (wanted.cpus) {
+    const auto millis = static_cast<std::uint32_t>(std::lround(*wanted.cpus * 1000));
     out.push_back({"--cpus", name_of_only({.cpu_millis = millis})});
   }
   return out;
 }
 
 bj::array missing_in(const bj::object& isolation) {
-  const bj::value* missing = isolation.if_contains("missing");
-  return missing != nullptr && missing->is_array() ? missing->get_array() : bj::array{};
+  return peek<bj::array>(isolation, "missing").value_or(bj::array{});
 }
 
 // A wall that a flag removes, by the name under which a keeper reports it missing.
@@ -57,8 +60,8 @@ constexpr OpenedByFlag opened_by_flags[] = {
 };
 
 bool says(const bj::object& config, std::string_view field, std::string_view value) {
-  const bj::value* found = config.if_contains(field);
-  if (found == nullptr) return false;
+  const auto found = peek<bj::value>(config, field);
+  if (!found) return false;
   const auto is_it = [&](const bj::value& one) {
     return one.is_string() && std::string_view{one.get_string()} == value;
   };

@@ -1,28 +1,23 @@
 #include "core/admission.hpp"
 
+#include "base/json/peek.hpp"
+#include "core/config/environment_policy.hpp"
+
 #include <algorithm>
 #include <set>
 
 namespace berth::core {
 namespace {
 
+constexpr std::string_view run_limit_key = "maxConcurrentRuns";
+
 // Identifies what a run waits for, so that positions are counted per queue.
 using QueueKey = std::string;
 
-const bj::value* find_path(const bj::object& in, std::initializer_list<std::string_view> path) {
-  const bj::object* object = &in;
-  const bj::value* value = nullptr;
-  for (const std::string_view key : path) {
-    value = object != nullptr ? object->if_contains(key) : nullptr;
-    object = value != nullptr ? value->if_object() : nullptr;
-  }
-  return value;
-}
-
-std::optional<std::int64_t> whole_number(const bj::value* value) {
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  // Uses double, which holds every JSON number; the clamp comes before the cast.
-  return static_cast<std::int64_t>(std::clamp(value->to_number<double>(), -1.0, 1e9));
+// A double holds every JSON number; the clamp comes before the cast.
+std::optional<std::int64_t> whole_number(const std::optional<double>& number) {
+  if (!number) return std::nullopt;
+  return static_cast<std::int64_t>(std::clamp(*number, -1.0, 1e9));
 }
 
 struct Wait {
@@ -153,22 +148,20 @@ class Turns {
 }  // namespace
 
 std::int64_t run_limit_of(const Agent& agent) {
-  const auto limit =
-      whole_number(find_path(agent.runtime_config, {"heartbeat", "maxConcurrentRuns"}));
+  const auto limit = whole_number(
+      peek<double>(peek<bj::object>(agent.runtime_config, "heartbeat"), run_limit_key));
   return limit ? std::clamp<std::int64_t>(*limit, 1, agent_runs_max) : agent_runs_default;
 }
 
 std::optional<std::int64_t> run_limit_of(const Environment& environment) {
-  constexpr std::string_view key = "maxConcurrentRuns";
-  auto limit = whole_number(environment.config.if_contains(key));
-  if (!limit && environment.metadata) limit = whole_number(environment.metadata->if_contains(key));
+  auto limit = whole_number(peek<double>(environment.config, run_limit_key));
+  if (!limit) limit = whole_number(policy_in(environment).max_concurrent_runs);
   // Zero would silently block work forever, so it means no limit.
   return limit && *limit > 0 ? limit : std::nullopt;
 }
 
 bool begins_fresh(const Run& run) {
-  const bj::value* fresh = run.context_snapshot.if_contains("forceFreshSession");
-  return fresh != nullptr && fresh->is_bool() && fresh->get_bool();
+  return is_true_in(run.context_snapshot, "forceFreshSession");
 }
 
 Admission admit(std::span<const QueuedRun> queue, RunCapacity capacity) {

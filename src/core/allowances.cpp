@@ -24,8 +24,8 @@ std::string listed(const std::vector<std::string>& rules) {
 }
 
 const bj::value* found(const bj::object& config, std::string_view key) {
-  const bj::value* value = config.if_contains(key);
-  return value != nullptr && value->is_null() ? nullptr : value;
+  const auto field = config.find(key);
+  return field == config.end() || field->value().is_null() ? nullptr : &field->value();
 }
 
 bool is_same(const bj::object& one, const bj::object& other, std::string_view key) {

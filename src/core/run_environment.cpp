@@ -1,5 +1,6 @@
 #include "core/run_environment.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/output/redaction.hpp"
 
 namespace berth::core {
@@ -63,9 +64,7 @@ class Merge {
       plain_.erase(name);
       own_.erase(name);
       secrets_.erase(name);
-      if (const bj::value* value = binding.as_object().if_contains("value")) {
-        plain_.emplace(name, std::string{value->as_string()});
-      }
+      if (auto value = peek<std::string>(binding, "value")) plain_.emplace(name, *std::move(value));
     }
     for (const BoundRef& bound : vars.refs) {
       const std::string name = bound.path.substr(std::string_view{"env."}.size());

@@ -1,5 +1,6 @@
 #include "core/sandbox_share.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 
@@ -16,11 +17,6 @@ constexpr Dimension dimensions[] = {
     {&SandboxShare::pids, "processes"},
     {&SandboxShare::sandboxes, "sandboxes"},
 };
-
-std::int64_t number_at(const bj::object& config, std::string_view key, std::int64_t usual) {
-  const bj::value* value = config.if_contains(key);
-  return value != nullptr && value->is_int64() ? value->get_int64() : usual;
-}
 
 }  // namespace
 
@@ -41,9 +37,10 @@ SandboxShare operator*(SandboxShare share, std::int64_t times) {
 
 SandboxShare share_of(const bj::object& config) {
   if (provider_of(config) != linux_provider) return {};
-  return {.memory_mb = number_at(config, "memoryMb", usual_memory_mb),
-          .disk_mb = number_at(config, "diskMb", usual_disk_mb),
-          .pids = number_at(config, "pids", usual_pids),
+  const auto wanted = read_loosely<LinuxConfig>(config);
+  return {.memory_mb = wanted.memory_mb.value_or(usual_memory_mb),
+          .disk_mb = wanted.disk_mb.value_or(usual_disk_mb),
+          .pids = wanted.pids.value_or(usual_pids),
           .sandboxes = 1};
 }
 

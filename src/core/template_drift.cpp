@@ -34,8 +34,8 @@ DriftKind drift_kind(const Template& from, std::string_view field) {
 // Absent and null are equal.
 bool differs(const bj::object& before, const bj::object& after, std::string_view field) {
   const auto text_of = [field](const bj::object& config) {
-    const bj::value* value = config.if_contains(field);
-    return value == nullptr ? canonical_json(nullptr) : canonical_json(*value);
+    const auto found = config.find(field);
+    return found == config.end() ? canonical_json(nullptr) : canonical_json(found->value());
   };
   return text_of(before) != text_of(after);
 }

@@ -1,5 +1,6 @@
 #include "plugins/gate.hpp"
 
+#include "base/json/peek.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>
@@ -140,9 +141,9 @@ Named company_named(const Request& request) {
     const bool missing = !scope || scope->empty();
     return {.company = missing ? std::nullopt : scope, .nameless = missing};
   }
-  const bj::value* filter = params.if_contains("filter");
-  if (request.method == "events.subscribe" && filter != nullptr && filter->is_object()) {
-    return {text_at(filter->get_object(), "companyId")};
+  const bj::object* filter = object_in(params, "filter");
+  if (request.method == "events.subscribe" && filter != nullptr) {
+    return {text_at(*filter, "companyId")};
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #include "plugins/supervisor.hpp"
 
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "core/config/bindings.hpp"
 #include "plugins/box.hpp"
@@ -428,11 +429,10 @@ std::optional<core::CompanyId> Supervisor::company_of_invocation(
 bool Supervisor::hear_log(const Notification& notification) {
   if (!may_log() || !notification.params.is_object()) return false;
   const bj::object& params = notification.params.get_object();
-  const bj::value* meta = params.if_contains("meta");
   const auto level = parse_name<LogLevel>(text_at(params, "level").value_or("info"));
   log({.level = level.value_or(LogLevel::info),
        .message = text_at(params, "message").value_or(""),
-       .meta = meta != nullptr && meta->is_object() ? meta->get_object() : bj::object{},
+       .meta = peek<bj::object>(params, "meta").value_or(bj::object{}),
        .company_id = company_of_invocation(notification)});
   return true;
 }

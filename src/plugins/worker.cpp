@@ -1,6 +1,7 @@
 #include "plugins/worker.hpp"
 
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "keeper/plugin_worker/plugin_worker.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -245,14 +246,13 @@ Task<Greeting> initialize(Worker& worker, const Manifest& manifest, const Instan
     co_return std::unexpected(to_error(result.error(), "initialize"));
   }
   const bj::object* answer = result->if_object();
-  const bj::value* ok = answer == nullptr ? nullptr : answer->if_contains("ok");
-  if (ok == nullptr || !ok->is_bool() || !ok->get_bool()) {
+  if (answer == nullptr || !is_true_in(*answer, "ok")) {
     co_return fail(Errc::plugin_protocol, "initialize: the worker did not answer {\"ok\":true}");
   }
   Greeting greeting;
-  const bj::value* methods = answer->if_contains("supportedMethods");
-  if (methods == nullptr || !methods->is_array()) co_return greeting;
-  for (const bj::value& method : methods->get_array()) {
+  const bj::array* methods = array_in(*answer, "supportedMethods");
+  if (methods == nullptr) co_return greeting;
+  for (const bj::value& method : *methods) {
     if (method.is_string()) greeting.methods.emplace(method.get_string());
   }
   co_return greeting;

@@ -17,8 +17,8 @@ bool matches_plugin_lease(const bj::object& config, const ReusableLease& lease) 
                              is_true_at(lease.metadata, "reuseLease");
   return may_be_reused && std::ranges::all_of(config, [&](const auto& entry) {
            if (entry.key() == "provider" || entry.key() == "reuseLease") return true;
-           const bj::value* recorded = lease.metadata.if_contains(entry.key());
-           return recorded != nullptr && *recorded == entry.value();
+           const auto recorded = lease.metadata.find(entry.key());
+           return recorded != lease.metadata.end() && recorded->value() == entry.value();
          });
 }
 

@@ -1,7 +1,7 @@
 #include "providers/fake.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
-#include "providers/metadata.hpp"
 
 namespace berth::providers {
 namespace {
@@ -17,11 +17,26 @@ struct Config {
   }
 };
 
+// A lease records its config.
+struct FakeLease {
+  std::optional<std::string> provider;
+  std::optional<std::string> image;
+  bool reuse_lease = false;
+};
+BOOST_DESCRIBE_STRUCT(FakeLease, (), (provider, image, reuse_lease))
+
+// Nothing if the metadata is that of another provider's lease.
+std::optional<Config> fake_config_in(const bj::object& lease_metadata) {
+  const auto found = read_loosely<FakeLease>(lease_metadata);
+  if (found.provider != fake_key || !found.image) return std::nullopt;
+  return Config{.image = *found.image, .reuse_lease = found.reuse_lease};
+}
+
 Result<Config> read_fake_config(const bj::object& config) {
   BERTH_DO(check_config_is_for(fake_key, config));
   BERTH_TRY(const bj::object stored, core::parse_sandbox_config(config));
-  return Config{.image = text_at(stored, "image").value_or(""),
-                .reuse_lease = is_true_at(stored, "reuseLease")};
+  const auto read_config = read_loosely<core::FakeConfig>(stored);
+  return Config{.image = read_config.image, .reuse_lease = read_config.reuse_lease};
 }
 
 Task<Verdict> verdict(bj::object json, std::string before_image) {
@@ -71,16 +86,14 @@ Task<> Fake::destroy(bj::object config, SandboxName /*name*/) {
 
 bool Fake::matches(const bj::object& config, const ReusableLease& lease) const {
   const Result<Config> wanted = read_fake_config(config);
-  return wanted && lease.provider_lease_id && !lease.provider_lease_id->empty() &&
-         text_at(lease.metadata, "provider") == fake_key &&
-         is_true_at(lease.metadata, "reuseLease") &&
-         text_at(lease.metadata, "image") == wanted->image;
+  const std::optional<Config> had = fake_config_in(lease.metadata);
+  return wanted && lease.provider_lease_id && !lease.provider_lease_id->empty() && had &&
+         had->reuse_lease && had->image == wanted->image;
 }
 
 std::optional<bj::object> Fake::config_from(const bj::object& lease_metadata) const {
-  const std::optional<std::string> image = text_at(lease_metadata, "image");
-  if (text_at(lease_metadata, "provider") != fake_key || !image) return std::nullopt;
-  return Config{.image = *image, .reuse_lease = is_true_at(lease_metadata, "reuseLease")}.as_json();
+  const std::optional<Config> had = fake_config_in(lease_metadata);
+  return had ? std::optional{had->as_json()} : std::nullopt;
 }
 
 }  // namespace berth::providers

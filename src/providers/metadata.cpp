@@ -1,16 +1,15 @@
 #include "providers/metadata.hpp"
 
+#include "base/json/peek.hpp"
+
 namespace berth::providers {
 
 std::optional<std::string> text_at(const bj::object& object, std::string_view key) {
-  const bj::value* found = object.if_contains(key);
-  if (found == nullptr || !found->is_string()) return std::nullopt;
-  return std::string{found->get_string()};
+  return peek<std::string>(object, key);
 }
 
 bool is_true_at(const bj::object& object, std::string_view key) {
-  const bj::value* found = object.if_contains(key);
-  return found != nullptr && found->is_bool() && found->get_bool();
+  return is_true_in(object, key);
 }
 
 }  // namespace berth::providers

@@ -183,6 +183,16 @@ class Environments(BerthTest):
         self.assertEqual((fake["status"], fake["supportsRunExecution"]), ("unsupported", False))
         self.assertEqual(answer["drivers"]["plugin"], "unsupported")
 
+    def test_capabilities_carry_the_schema_of_each_drivers_config(self):
+        server = self.serve()
+        answer = server.get(f"/api/companies/{server.company()}/environments/capabilities").json
+        schemas = answer["driverSchemas"]
+        self.assertEqual(sorted(schemas), sorted(answer["drivers"]))
+        self.assertEqual(schemas["ssh"]["required"], ["host", "username", "remoteWorkspacePath"])
+        self.assertEqual(schemas["ssh"]["properties"]["port"]["maximum"], 65535)
+        self.assertFalse(schemas["ssh"]["additionalProperties"])
+        self.assertIn("image", answer["sandboxProviders"]["fake"]["configSchema"]["properties"])
+
 
 class Agents(BerthTest):
     def test_an_agent_cannot_select_what_it_cannot_use(self):

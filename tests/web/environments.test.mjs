@@ -68,6 +68,11 @@ test("environments.one is made from the schema's form, tested as a draft, edited
 test("environments.what the server refuses is shown at its field", visiting(async (page, visit) => {
   await visit.goto("/environments/new");
   await page.getByLabel("Name").first().fill("Bad host");
+  // The schema accepts this folder; the rule that refuses it is the server's alone.
+  await page.getByText("More options").click();
+  await page.getByLabel("Working folder").fill("/proc/x");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.locator("[id$=workdir__about]").getByText("lies in /proc").waitFor();
   await page.getByLabel("Kind").selectOption("ssh");
   await page.getByLabel("Host", { exact: false }).first().fill("-oProxyCommand=x");
   await page.getByLabel("User").fill("me");

@@ -1,5 +1,7 @@
 #include "sdk/about.hpp"
 
+#include "base/json/peek.hpp"
+
 namespace berth::sdk {
 
 bj::object manifest_of(const About& about, const Shape& shape, std::string_view worker) {
@@ -15,9 +17,8 @@ bj::object manifest_of(const About& about, const Shape& shape, std::string_view 
   bj::object sandbox;
   if (shape.streams) sandbox["duplexCommandStream"] = true;
   for (const auto& [key, value] : about.driver) driver[key] = value;
-  if (const bj::value* own = about.driver.if_contains("sandboxCapabilities");
-      own != nullptr && own->is_object()) {
-    for (const auto& [key, value] : own->get_object()) sandbox[key] = value;
+  if (const bj::object* own = object_in(about.driver, "sandboxCapabilities")) {
+    for (const auto& [key, value] : *own) sandbox[key] = value;
   }
   if (!sandbox.empty()) driver["sandboxCapabilities"] = std::move(sandbox);
 

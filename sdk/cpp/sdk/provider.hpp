@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/json/peek.hpp"
 #include "sdk/about.hpp"
 #include "sdk/answer.hpp"
 #include "sdk/call.hpp"
@@ -47,12 +48,9 @@ inline Answer wrong_params(Error error) {
 }
 
 inline Result<bj::object> config_in(const bj::value& params) {
-  const bj::object* object = params.if_object();
-  const bj::value* config = object != nullptr ? object->if_contains("config") : nullptr;
-  if (config == nullptr || !config->is_object()) {
-    return fail(Errc::validation_failed, "/config is not an object");
-  }
-  return config->get_object();
+  std::optional<bj::object> config = peek<bj::object>(params, "config");
+  if (config) return *std::move(config);
+  return fail(Errc::validation_failed, "/config is not an object");
 }
 
 // The provider's own reader if it has one, else that of its struct.
@@ -85,7 +83,7 @@ Answer validate(P& provider, const bj::value& params) {
   }
   bj::object answer{{"ok", errors.empty()}};
   if (config && errors.empty()) {
-    answer["normalizedConfig"] = form_detail::normalized(*config, *given);
+    answer["normalizedConfig"] = normalized_config(*config, *given);
   }
   if (!errors.empty()) answer["errors"] = std::move(errors);
   if (!warnings.empty()) answer["warnings"] = std::move(warnings);

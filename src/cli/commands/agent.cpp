@@ -1,4 +1,5 @@
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/follow.hpp"
 #include "cli/commands/variables.hpp"
@@ -81,10 +82,7 @@ Result<> merge_set(Context& context, const std::string& id, const AgentOptions& 
   BERTH_TRY(const Client* server, context.client());
   BERTH_TRY(const Answer stored, server->send({.path = "/api/agents/" + id}));
   request.if_match = stored.etag;  // another client's change in between is not overwritten
-  const bj::object* agent = stored.body.if_object();
-  const bj::value* config = agent != nullptr ? agent->if_contains("adapterConfig") : nullptr;
-  bj::object merged =
-      config != nullptr && config->is_object() ? config->get_object() : bj::object{};
+  bj::object merged = peek<bj::object>(stored.body, "adapterConfig").value_or(bj::object{});
   BERTH_DO(lay_over(merged, fields, "--set"));
   // null removes a field.
   bj::object kept;
@@ -176,16 +174,12 @@ Result<> adapters(Context& context) {
   for (const bj::value& adapter : list.get_array()) {
     out += (out.empty() ? "" : "\n") + text_of(adapter, "adapterType") + ": " +
            text_of(adapter, "about") + "\n";
-    const bj::value* schema = adapter.get_object().if_contains("configSchema");
-    const bj::value* fields = schema != nullptr && schema->is_object()
-                                  ? schema->get_object().if_contains("properties")
-                                  : nullptr;
-    if (fields == nullptr || !fields->is_object()) continue;
-    for (const auto& [key, field] : fields->get_object()) {
-      const bj::value* usual =
-          field.is_object() ? field.get_object().if_contains("default") : nullptr;
-      out += "  " + std::string{key} + (usual != nullptr ? "=" + encode_text(*usual) : "") +
-             "\n      " + printable(text_of(field, "description")) + "\n";
+    const auto fields = peek<bj::object>(peek<bj::object>(adapter, "configSchema"), "properties");
+    if (!fields) continue;
+    for (const auto& [key, field] : *fields) {
+      const auto usual = peek<bj::value>(field, "default");
+      out += "  " + std::string{key} + (usual ? "=" + encode_text(*usual) : "") + "\n      " +
+             printable(text_of(field, "description")) + "\n";
     }
   }
   context.printer().text(out);

@@ -1,4 +1,6 @@
+#include "base/json/peek.hpp"
 #include "cli/commands/common.hpp"
+#include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 #include "core/enums.hpp"
 
@@ -13,21 +15,18 @@ struct KeyOptions {
   std::string provider;
 };
 
-struct Key {
-  std::string key, type, says;
+// The options of 'berth env create' that set a key of ssh.
+struct KeyFlag {
+  std::string_view key, flag;
 };
+constexpr KeyFlag ssh_flags[] = {
+    {"host", "--host"},           {"port", "--port"},
+    {"username", "--user"},       {"remoteWorkspacePath", "--path"},
+    {"privateKey", "--key-file"}, {"knownHosts", "--known-hosts-file"}};
 
-const std::vector<Key>& ssh_keys() {
-  static const std::vector<Key> keys = {
-      {"host", "text", "The machine; also --host"},
-      {"port", "1 to 65535", "Its port, 22 unless said; also --port"},
-      {"username", "text", "The account there; also --user"},
-      {"remoteWorkspacePath", "path", "Folder of the workspaces there; also --path"},
-      {"privateKey", "text", "A private key, which becomes a secret; also --key-file"},
-      {"privateKeySecretRef", "object", "{\"type\":\"secret_ref\",\"secretId\":ID} in its place"},
-      {"knownHosts", "text", "Host keys of the machine; also --known-hosts-file"},
-      {"strictHostKeyChecking", "true|false", "Refuse an unknown host key: true unless said"}};
-  return keys;
+std::string flag_for(std::string_view key) {
+  const auto* const found = std::ranges::find(ssh_flags, key, &KeyFlag::key);
+  return found != std::end(ssh_flags) ? "; also " + std::string{found->flag} : "";
 }
 
 std::string choices_text(const bj::array& list) {
@@ -48,26 +47,24 @@ std::string number_text(const bj::value& number) {
 }
 
 std::string type_of(const bj::value& property) {
-  const bj::object& fields = property.as_object();
-  if (const bj::value* names = fields.if_contains("enum"); names != nullptr && names->is_array()) {
-    return choices_text(names->get_array());
-  }
-  const bj::value* low = fields.if_contains("minimum");
-  const bj::value* high = fields.if_contains("maximum");
-  if (low != nullptr && high != nullptr) return number_text(*low) + " to " + number_text(*high);
-  const bj::value* type = fields.if_contains("type");
-  if (type == nullptr) return "JSON";
+  if (const auto names = peek<bj::array>(property, "enum")) return choices_text(*names);
+  const auto low = peek<bj::value>(property, "minimum");
+  const auto high = peek<bj::value>(property, "maximum");
+  if (low && high) return number_text(*low) + " to " + number_text(*high);
+  const auto type = peek<bj::value>(property, "type");
+  if (!type) return "JSON";
   return type->is_array() ? choices_text(type->get_array()) : text_of(property, "type");
 }
 
 bj::array rows_of(const bj::object& schema, const std::string& prefix) {
   bj::array rows;
-  const bj::value* properties = schema.if_contains("properties");
-  if (properties == nullptr || !properties->is_object()) return rows;
-  for (const auto& [name, property] : properties->get_object()) {
+  const bj::object* properties = object_in(schema, "properties");
+  if (properties == nullptr) return rows;
+  for (const auto& [name, property] : *properties) {
     if (!property.is_object()) continue;
     const std::string key = prefix + std::string{name};
-    if (property.get_object().contains("properties")) {
+    const bool is_secret = text_of(property, "format") == "secret-ref";
+    if (property.get_object().contains("properties") && !is_secret) {
       for (const bj::value& inner : rows_of(property.get_object(), key + "."))
         rows.push_back(inner);
       continue;
@@ -84,25 +81,20 @@ Result<bj::array> keys_of_provider(Context& context, const std::string& provider
   if (provider == core::linux_provider) return rows_of(core::linux_config_schema(), "");
   BERTH_TRY(const std::string path, context.company_path("environments/capabilities"));
   BERTH_TRY(const bj::value all, context.get(path));
-  const bj::value* providers =
-      all.is_object() ? all.get_object().if_contains("sandboxProviders") : nullptr;
-  const bj::value* found = providers != nullptr && providers->is_object()
-                               ? providers->get_object().if_contains(provider)
-                               : nullptr;
-  if (found == nullptr || !found->is_object()) {
+  const auto found = peek<bj::object>(peek<bj::object>(all, "sandboxProviders"), provider);
+  if (!found) {
     return fail(Errc::bad_request, "no sandbox provider is called '" + provider + "'",
                 "'berth env capabilities' lists the providers");
   }
-  const bj::value* schema = found->get_object().if_contains("configSchema");
-  if (schema == nullptr || !schema->is_object()) return bj::array{};
-  return rows_of(schema->get_object(), "");
+  return rows_of(peek<bj::object>(*found, "configSchema").value_or(bj::object{}), "");
 }
 
 Result<> show_keys(Context& context, const KeyOptions& options) {
   bj::array rows;
   if (options.driver == name_of(core::DriverKind::ssh)) {
-    for (const Key& key : ssh_keys()) {
-      rows.push_back(bj::object{{"name", key.key}, {"type", key.type}, {"says", key.says}});
+    rows = rows_of(core::driver_config_schema(core::DriverKind::ssh), "");
+    for (bj::value& row : rows) {
+      row.as_object()["says"] = text_of(row, "says") + flag_for(text_of(row, "name"));
     }
   } else if (options.driver == name_of(core::DriverKind::sandbox)) {
     BERTH_TRY(rows, keys_of_provider(context, options.provider));

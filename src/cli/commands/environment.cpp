@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/variables.hpp"
 #include "cli/print/failure.hpp"
@@ -95,9 +96,7 @@ Result<> update_environment(Context& context, const EnvironmentOptions& options)
   if (!options.if_match.empty()) version = options.if_match;
   if (body.contains("envVars") && seen.body.is_object()) {
     // The server replaces all variables; --var changes one.
-    const bj::value* current = seen.body.get_object().if_contains("envVars");
-    bj::object merged =
-        current != nullptr && current->is_object() ? current->get_object() : bj::object{};
+    bj::object merged = peek<bj::object>(seen.body, "envVars").value_or(bj::object{});
     for (const auto& [key, value] : body["envVars"].get_object()) merged[key] = value;
     body["envVars"] = std::move(merged);
   }
@@ -181,8 +180,7 @@ Result<> test_environment(Context& context, const TestOptions& options) {
                             .colour = context.printer().colour(),
                             .now = context.printer().now()}));
   }
-  const bj::value* ok = report.is_object() ? report.get_object().if_contains("ok") : nullptr;
-  const bool works = ok != nullptr && ok->is_bool() && ok->get_bool();
+  const bool works = peek<bool>(report, "ok").value_or(false);
   context.end_with(static_cast<int>(works ? ExitCode::ok : ExitCode::failure));
   return {};
 }

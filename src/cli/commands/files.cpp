@@ -1,4 +1,5 @@
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "base/text.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/place.hpp"
@@ -162,14 +163,11 @@ struct Listing {
 };
 Result<Listing> parse_listing(const Bytes& answer) {
   BERTH_TRY(const bj::value listing, parse_json(answer.bytes));
-  const bj::value* entries =
-      listing.is_object() ? listing.get_object().if_contains("entries") : nullptr;
-  if (entries == nullptr || !entries->is_array()) {
+  const auto entries = peek<bj::array>(listing, "entries");
+  if (!entries) {
     return fail(Errc::server_unreachable, "the server's listing has no list of entries");
   }
-  const bj::value* cut = listing.get_object().if_contains("isTruncated");
-  return Listing{.entries = entries->get_array(),
-                 .is_cut = cut != nullptr && cut->is_bool() && cut->get_bool()};
+  return Listing{.entries = *entries, .is_cut = peek<bool>(listing, "isTruncated").value_or(false)};
 }
 
 Result<Fd> open_here(const std::string& path, int flags) {

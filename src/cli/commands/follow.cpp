@@ -1,5 +1,6 @@
 #include "cli/commands/follow.hpp"
 
+#include "base/json/peek.hpp"
 #include "cli/run/verdict.hpp"
 
 #include <csignal>
@@ -22,8 +23,7 @@ void tell_losses(Context& context, const bj::value& run) {
 // Where the log ends now. A running run's row is updated only occasionally, so the output after its
 // last known offset is counted.
 Result<std::int64_t> log_end(Context& context, const std::string& path, const bj::value& run) {
-  const bj::value* bytes = run.is_object() ? run.get_object().if_contains("logBytes") : nullptr;
-  std::int64_t end = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
+  std::int64_t end = peek<std::int64_t>(run, "logBytes").value_or(0);
   BERTH_TRY(const Client* const server, context.client());
   const std::string behind =
       path + "/log?format=raw&limitBytes=" + std::to_string(log_page_bytes) + "&offset=";
@@ -73,9 +73,7 @@ Result<> TranscriptView::show_prompt(Context& context, const std::string& run_id
   if (!text_) return {};
   BERTH_TRY(const bj::value page,
             context.get("/api/heartbeat-runs/" + run_id + "/transcript?limit=20"));
-  const bj::value* entries = page.is_object() ? page.get_object().if_contains("entries") : nullptr;
-  if (entries == nullptr || !entries->is_array()) return {};
-  for (const bj::value& entry : entries->get_array()) {
+  for (const bj::value& entry : peek<bj::array>(page, "entries").value_or(bj::array{})) {
     if (text_of(entry, "kind") != "prompt") continue;
     context.console().out << prompt_text(text_of(entry, "text"), transcript_look(context))
                           << std::flush;

@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "cli/commands/common.hpp"
 
 #include <unistd.h>
@@ -181,8 +182,8 @@ Result<> config(Context& context, const PluginOptions& options) {
   bj::object wanted;
   if (!options.config.empty()) {
     BERTH_TRY(wanted, read_object(options.config, "--config"));
-  } else if (const bj::object* const row = found.if_object()) {
-    if (const bj::value* const now = row->if_contains("configJson")) wanted = now->as_object();
+  } else {
+    wanted = peek<bj::object>(found, "configJson").value_or(bj::object{});
   }
   BERTH_DO(lay_over(wanted, options.set, "--set"));
   bj::object body{{"companyId", company}, {"configJson", std::move(wanted)}};
@@ -214,8 +215,7 @@ Result<> health(Context& context, const PluginOptions& options) {
   BERTH_TRY(const std::string path, plugin_path(options.named, "/health"));
   BERTH_TRY(const bj::value found, context.get(path));
   context.printer().object(found);
-  const bj::value* const healthy = found.as_object().if_contains("healthy");
-  if (healthy == nullptr || !healthy->is_bool() || !healthy->get_bool()) context.end_with(1);
+  if (!peek<bool>(found, "healthy").value_or(false)) context.end_with(1);
   return {};
 }
 

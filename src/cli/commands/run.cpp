@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/follow.hpp"
 #include "cli/commands/variables.hpp"
@@ -265,8 +266,7 @@ Result<> events(Context& context, const RunOptions& options) {
     got = rows.get_array().size();
     for (const bj::value& row : rows.get_array()) {
       print_run_event(context, row);
-      const bj::value* seq = row.is_object() ? row.get_object().if_contains("seq") : nullptr;
-      if (seq != nullptr && seq->is_int64()) after = seq->get_int64();
+      after = peek<std::int64_t>(row, "seq").value_or(after);
     }
   }
   return {};

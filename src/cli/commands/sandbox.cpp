@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "base/text.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/place.hpp"
@@ -258,18 +259,14 @@ Result<> run_one(Context& context, const SandboxOptions& options, const SandboxC
 
 // What its processes do counts for more than that somebody holds it.
 std::string lease_state(const bj::value& lease) {
-  const bj::value* metadata = lease.as_object().if_contains("metadata");
-  const bj::value* frozen = metadata != nullptr && metadata->is_object()
-                                ? metadata->get_object().if_contains("frozen")
-                                : nullptr;
-  const bool is_frozen = frozen != nullptr && frozen->is_bool() && frozen->get_bool();
+  const auto metadata = peek<bj::object>(lease, "metadata");
+  const bool is_frozen = peek<bool>(metadata, "frozen").value_or(false);
   return is_frozen ? "frozen" : text_of(lease, "status");
 }
 
 void add_level(bj::object& row) {
-  const bj::value* isolation = row.if_contains("isolation");
-  const bool told = isolation != nullptr && isolation->is_object();
-  row["level"] = told ? isolation->at("level") : bj::value(nullptr);
+  const auto isolation = peek<bj::object>(row, "isolation");
+  row["level"] = isolation ? isolation->at("level") : bj::value(nullptr);
 }
 
 // Active sandbox leases, each with its relevant facts.
@@ -323,7 +320,7 @@ Result<> list_sandboxes(Context& context) {
     bj::object& fields = row.as_object();
     for (const auto& [from, to] :
          {std::pair{"environmentName", "environment"}, std::pair{"agentName", "agent"}}) {
-      if (const bj::value* name = fields.if_contains(from)) fields[to] = *name;
+      if (fields.contains(from)) fields[to] = bj::value(fields.at(from));
       fields.erase(from);
     }
   }

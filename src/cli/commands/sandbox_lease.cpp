@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/place.hpp"
 #include "cli/run/port_forward.hpp"
@@ -72,10 +73,10 @@ void print_decision(Context& context, const bj::value& entry) {
     out << bj::serialize(entry) << "\n";
     return;
   }
-  const bj::value* port = entry.as_object().if_contains("port");
+  const auto port = peek<bj::value>(entry, "port");
   out << printable(text_of(entry, "at")) << "  " << printable(text_of(entry, "decision")) << "  "
       << printable(text_of(entry, "method")) << " " << printable(text_of(entry, "host")) << ":"
-      << (port != nullptr ? bj::serialize(*port) : "") << printable(text_of(entry, "path")) << "  "
+      << (port ? bj::serialize(*port) : "") << printable(text_of(entry, "path")) << "  "
       << printable(text_of(entry, "rule")) << "\n";
 }
 

@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "cli/commands/common.hpp"
 
 namespace berth::cli {
@@ -135,17 +136,16 @@ void add_versions(CommandTree& tree, CLI::App& group) {
 Result<> secret_usage(Context& context, const SecretOptions& options) {
   BERTH_TRY(const std::string id, context.find_id(secret_kind(), options.named));
   BERTH_TRY(const bj::value view, context.get("/api/secrets/" + id + "/usage"));
-  const bj::value* bindings =
-      view.is_object() ? view.get_object().if_contains("bindings") : nullptr;
-  if (context.printer().look() == Look::json || bindings == nullptr || !bindings->is_array()) {
+  const auto bindings = peek<bj::array>(view, "bindings");
+  if (context.printer().look() == Look::json || !bindings) {
     context.printer().object(view);
     return {};
   }
-  context.printer().list(bindings->get_array(), {{"TARGET", "targetType"},
-                                                 {"NAME", "target/label"},
-                                                 {"ID", "targetId"},
-                                                 {"FIELD", "configPath"},
-                                                 {"VERSION", "versionSelector"}});
+  context.printer().list(*bindings, {{"TARGET", "targetType"},
+                                     {"NAME", "target/label"},
+                                     {"ID", "targetId"},
+                                     {"FIELD", "configPath"},
+                                     {"VERSION", "versionSelector"}});
   return {};
 }
 

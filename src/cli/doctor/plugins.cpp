@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "cli/doctor/check.hpp"
 #include "cli/objects.hpp"
 
@@ -5,10 +6,7 @@ namespace berth::cli::doctor {
 namespace {
 
 bool keeps_private_networks(const bj::object& plugin) {
-  const bj::value* const egress = plugin.if_contains("egress");
-  if (egress == nullptr || !egress->is_object()) return false;
-  const bj::value* const kept = egress->get_object().if_contains("keptPrivate");
-  return kept != nullptr && kept->is_bool() && kept->get_bool();
+  return peek<bool>(peek<bj::object>(plugin, "egress"), "keptPrivate").value_or(false);
 }
 
 }  // namespace

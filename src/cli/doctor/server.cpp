@@ -1,4 +1,5 @@
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "base/text.hpp"
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
@@ -151,8 +152,7 @@ std::optional<Finding> check_retention(const Machine& machine) {
   const Result<bj::value> settings = ask(machine.server_url, "/api/instance/settings");
   if (!settings || !settings->is_object()) return std::nullopt;
   const auto days = [&](std::string_view name) {
-    const bj::value* found = settings->get_object().if_contains(name);
-    return found != nullptr && found->is_int64() ? found->get_int64() : 0;
+    return peek<std::int64_t>(*settings, name).value_or(0);
   };
   return judge_retention(days("runRetentionDays"), days("logRetentionDays"));
 }
@@ -252,12 +252,11 @@ Finding judge_trust(Mode mode, TrustedUsers trusted, unsigned server_user) {
 std::vector<Finding> judge_kept(const bj::array& companies) {
   std::vector<Finding> findings;
   for (const bj::value& company : companies) {
-    const bj::object* const fields = company.if_object();
-    const bj::value* kept = fields != nullptr ? fields->if_contains("keptAllowances") : nullptr;
-    if (kept == nullptr || !kept->is_array() || kept->get_array().empty()) continue;
+    const auto kept = peek<bj::array>(company, "keptAllowances");
+    if (!kept || kept->empty()) continue;
     std::string listed;
     std::string words;
-    for (const bj::value& each : kept->get_array()) {
+    for (const bj::value& each : *kept) {
       std::string word = each.is_string() ? std::string{each.get_string()} : std::string{};
       std::ranges::replace(word, '_', '-');
       listed += (listed.empty() ? "" : ", ") + word;

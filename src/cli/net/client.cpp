@@ -1,5 +1,6 @@
 #include "cli/net/client.hpp"
 
+#include "base/json/peek.hpp"
 #include "cli/version.hpp"
 
 #include <boost/beast/http/parser.hpp>
@@ -112,8 +113,7 @@ Errc errc_of(unsigned status) {
 }
 
 std::string text_at(const bj::object& object, std::string_view key) {
-  const bj::value* found = object.if_contains(key);
-  return found != nullptr && found->is_string() ? std::string{found->get_string()} : "";
+  return peek<std::string>(object, key).value_or("");
 }
 
 void take_issues(const bj::array& list, Error& error) {
@@ -181,7 +181,7 @@ Error error_of(unsigned status, std::string_view body) {
       error.message += " (" + code + ")";
     }
   }
-  if (const bj::value* details = object.if_contains("details")) take_details(*details, error);
+  if (const auto details = peek<bj::value>(object, "details")) take_details(*details, error);
   return error;
 }
 

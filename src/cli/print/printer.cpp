@@ -1,6 +1,7 @@
 #include "cli/print/printer.hpp"
 
 #include "base/id.hpp"
+#include "base/json/peek.hpp"
 #include "cli/print/plain_words.hpp"
 
 #include <boost/json/serialize.hpp>
@@ -20,8 +21,9 @@ const bj::value* find_below(const bj::value& row, std::string_view path) {
     const std::string_view key = path.substr(0, path.find('/'));
     path.remove_prefix(std::min(path.size(), key.size() + 1));
     if (!at->is_object()) return nullptr;
-    at = at->get_object().if_contains(key);
-    if (at == nullptr) return nullptr;
+    const auto found = at->get_object().find(key);
+    if (found == at->get_object().end()) return nullptr;
+    at = &found->value();
   }
   return at;
 }
@@ -105,18 +107,14 @@ bool is_known(const bj::array& rows, const std::string& key) {
 // The name of an object for a program.
 std::string handle_of(const bj::value& row) {
   if (!row.is_object()) return plain(row);
-  const bj::value* names = row.get_object().if_contains("names");
-  if (names != nullptr && names->is_array() && !names->get_array().empty()) {
-    return plain(names->get_array().front());
-  }
+  const bj::array* names = array_in(row.get_object(), "names");
+  if (names != nullptr && !names->empty()) return plain(names->front());
   // Several runs may share a name, so a script gets the ids.
   const bool is_run = row.get_object().contains("invocationSource");
   for (const char* key : {"name", "id", "digest", "key"}) {
     if (is_run && std::string_view{key} == "name") continue;
-    const bj::value* found = row.get_object().if_contains(key);
-    if (found != nullptr && found->is_string() && !found->get_string().empty()) {
-      return plain(*found);
-    }
+    const auto found = peek<std::string>(row, key);
+    if (found && !found->empty()) return *found;
   }
   return "-";
 }

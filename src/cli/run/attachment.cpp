@@ -2,6 +2,7 @@
 
 #include "base/async/task_group.hpp"
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "cli/objects.hpp"
 #include "cli/print/failure.hpp"
 #include "cli/print/table.hpp"
@@ -213,17 +214,16 @@ Task<> Attachment::show(core::OutputFrame frame) {
 void Attachment::take_news(const bj::value& news) {
   const auto type = parse_name<core::AttachNews>(text_of(news, "type"));
   if (!type) return;  // a newer server knows more types
-  const bj::value* run = news.get_object().if_contains(request_.path ? "exec" : "run");
+  const auto run = peek<bj::value>(news, request_.path ? "exec" : "run");
   switch (*type) {
     case core::AttachNews::state:
-      if (run != nullptr) show_status(waiting_line(*run));
+      if (run) show_status(waiting_line(*run));
       return;
     case core::AttachNews::ended:
-      if (run != nullptr) end_ = RunEnded{*run};
+      if (run) end_ = RunEnded{*run};
       return;
     case core::AttachNews::stdin_taken: {
-      const bj::value* bytes = news.get_object().if_contains("bytes");
-      const std::int64_t count = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
+      const std::int64_t count = peek<std::int64_t>(news, "bytes").value_or(0);
       in_flight_bytes_ -= std::min(in_flight_bytes_, static_cast<std::size_t>(count));
       changed_.cancel();
       return;

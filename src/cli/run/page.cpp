@@ -19,8 +19,9 @@ constexpr std::size_t bar_width_max = 60;
 
 const bj::value* field(const bj::value& object, std::string_view key) {
   if (!object.is_object()) return nullptr;
-  const bj::value* found = object.get_object().if_contains(key);
-  return found != nullptr && !found->is_null() ? found : nullptr;
+  const auto found = object.get_object().find(key);
+  const bool is_there = found != object.get_object().end() && !found->value().is_null();
+  return is_there ? &found->value() : nullptr;
 }
 
 std::optional<Time> time_at(const bj::value& object, std::string_view key) {

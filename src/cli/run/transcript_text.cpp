@@ -1,5 +1,6 @@
 #include "cli/run/transcript_text.hpp"
 
+#include "base/json/peek.hpp"
 #include "cli/objects.hpp"
 #include "cli/print/table.hpp"
 
@@ -53,10 +54,10 @@ std::string call_text(const core::AgentEvent& event, const TranscriptLook& look)
 
 std::string result_text(const core::AgentEvent& event, const TranscriptLook& look) {
   std::string text = event.message;
-  const bj::value* code = event.payload.if_contains("exitCode");
-  if (code != nullptr && code->is_int64() && code->get_int64() != 0) {
+  const std::int64_t code = peek<std::int64_t>(event.payload, "exitCode").value_or(0);
+  if (code != 0) {
     text += (text.empty() || text.ends_with('\n') ? "exit code " : "\nexit code ") +
-            std::to_string(code->get_int64());
+            std::to_string(code);
   }
   if (text.empty()) return {};
   const Paint paint = event.level == core::EventLevel::warn ? Paint::yellow : Paint::dim;
@@ -79,11 +80,6 @@ std::string event_text(const core::AgentEvent& event, const TranscriptLook& look
     case AgentEventKind::result: break;  // told by the run itself, and by the last message
   }
   return {};
-}
-
-const bj::object* object_at(const bj::value& value, std::string_view key) {
-  const bj::value* found = value.is_object() ? value.get_object().if_contains(key) : nullptr;
-  return found != nullptr ? found->if_object() : nullptr;
 }
 
 std::string usd(double amount) {
@@ -125,15 +121,14 @@ std::string prompt_text(std::string_view prompt, const TranscriptLook& look) {
 }
 
 std::string numbers_line(const bj::value& run) {
-  const bj::object* result = object_at(run, "resultJson");
-  if (result == nullptr) return {};
+  const auto result = peek<bj::object>(run, "resultJson");
+  if (!result) return {};
   const bj::value whole = *result;
   std::string out = text_of(whole, "model");
   const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
-  if (const bj::object* usage = object_at(whole, "usage")) {
+  if (const auto usage = peek<bj::object>(whole, "usage")) {
     const auto count = [&](std::string_view key) {
-      const bj::value* value = usage->if_contains(key);
-      return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+      return peek<std::int64_t>(*usage, key).value_or(0);
     };
     add(std::to_string(count("inputTokens")) + " tokens in");
     if (count("cachedInputTokens") > 0) {
@@ -141,8 +136,7 @@ std::string numbers_line(const bj::value& run) {
     }
     add(std::to_string(count("outputTokens")) + " out");
   }
-  const bj::value* cost = result->if_contains("costUsd");
-  if (cost != nullptr && cost->is_number()) add(usd(cost->to_number<double>()));
+  if (const auto cost = peek<double>(*result, "costUsd")) add(usd(*cost));
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/run/verdict.hpp"
 
+#include "base/json/peek.hpp"
 #include "base/text.hpp"
 #include "cli/net/client.hpp"
 #include "cli/objects.hpp"
@@ -18,9 +19,7 @@ RunState run_state(const bj::value& run) {
 }
 
 std::optional<int> own_code(const bj::value& run) {
-  if (!run.is_object()) return std::nullopt;
-  const bj::value* code = run.get_object().if_contains("exitCode");
-  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64() & 0xff);
+  if (const auto code = peek<std::int64_t>(run, "exitCode")) return static_cast<int>(*code & 0xff);
   const int signal = core::signal_number(text_of(run, "signal"));
   if (signal != 0) return exit_signal_base + signal;
   return std::nullopt;
@@ -60,20 +59,17 @@ Told told_by(const bj::value& run) {
 
 // " in environment 'NAME'", if known: a limit may be that of its environment.
 std::string place_of(const bj::value& run) {
-  const bj::value* environment =
-      run.is_object() ? run.get_object().if_contains("environment") : nullptr;
-  const std::string name = environment != nullptr ? text_of(*environment, "name") : "";
+  const auto environment = peek<bj::object>(run, "environment");
+  const std::string name = peek<std::string>(environment, "name").value_or("");
   return name.empty() ? "" : " in environment " + in_quotes(name);
 }
 
 std::int64_t count_in(const bj::value& object, std::string_view name) {
-  const bj::value* count = object.is_object() ? object.get_object().if_contains(name) : nullptr;
-  return count != nullptr && count->is_int64() ? count->get_int64() : 0;
+  return peek<std::int64_t>(object, name).value_or(0);
 }
 
 std::int64_t usage_of(const bj::value& run, std::string_view name) {
-  const bj::value* usage = run.is_object() ? run.get_object().if_contains("usageJson") : nullptr;
-  return usage != nullptr ? count_in(*usage, name) : 0;
+  return count_in(peek<bj::value>(run, "usageJson").value_or(nullptr), name);
 }
 
 int with_losses(int code, std::int64_t bytes_lost) {
@@ -138,8 +134,7 @@ std::optional<std::string> remark_of_run(const bj::value& run) {
 
 int exit_code_of_command(const bj::value& exec) {
   if (text_of(exec, "outcome") == "timed_out") return exit_timed_out;
-  const bj::value* code = exec.is_object() ? exec.get_object().if_contains("exitCode") : nullptr;
-  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64());
+  if (const auto code = peek<std::int64_t>(exec, "exitCode")) return static_cast<int>(*code);
   const int signal = core::signal_number(text_of(exec, "signal"));
   return signal != 0 ? exit_signal_base + signal : exit_not_run;
 }

@@ -119,7 +119,6 @@ TEST(AdapterConfig, BoundsItsInstructions) {
 TEST(AdapterConfig, HasASchemaThatNamesEachField) {
   for (const AdapterDescription& adapter : describe_adapters()) {
     const bj::object& properties = adapter.config_schema.at("properties").as_object();
-    EXPECT_EQ(properties.size(), adapter_fields(adapter.adapter_type).size());
     for (const auto& [key, value] : properties) {
       EXPECT_FALSE(value.at("title").as_string().empty()) << key;
       EXPECT_FALSE(value.at("description").as_string().empty()) << key;

@@ -1,28 +1,98 @@
 #pragma once
 
-#include "base/json/json.hpp"
+#include "base/json/config_form.hpp"
 #include "core/enums.hpp"
 
-#include <span>
-
-// The fields of each adapter's config: one table for validation, the schema and the form.
+// The config of each adapter, and how it is described to forms.
 namespace berth::core {
 
-enum class FieldShape { text, long_text, text_list, folder_list, number, flag, object, choice };
+// What the agent may do without asking. Enumerators have the spelling of the API.
+enum class ClaudePermissions { bypass, acceptEdits, auto_, dontAsk, plan, default_ };
+BOOST_DESCRIBE_ENUM(ClaudePermissions, bypass, acceptEdits, auto_, dontAsk, plan, default_)
+enum class CodexPermissions { bypass, workspaceWrite, readOnly };
+BOOST_DESCRIBE_ENUM(CodexPermissions, bypass, workspaceWrite, readOnly)
 
-struct AdapterField {
-  std::string_view key;
-  FieldShape shape;
-  std::string_view title;
-  std::string_view about;
-  std::string_view usual = {};    // the default as JSON text; empty: none
-  std::string_view choices = {};  // of a choice field, separated by spaces
-  bool advanced = false;
+// Members are in form order. Every adapter ends with the same six.
+struct ProcessConfig {
+  std::string command;
+  std::vector<std::string> args;
+  std::optional<std::string> prompt_template;
+  std::vector<std::string> path;
+  std::optional<std::string> cwd;
+  double timeout_sec = 0;
+  double grace_sec = 15;
+  bj::object env;
+
+  static Notes<ProcessConfig> notes();
 };
+BOOST_DESCRIBE_STRUCT(ProcessConfig, (),
+                      (command, args, prompt_template, path, cwd, timeout_sec, grace_sec, env))
 
-// In form order.
-std::vector<AdapterField> adapter_fields(AdapterType adapter);
-std::vector<std::string_view> choices_of(const AdapterField& field);
+struct ClaudeConfig {
+  std::optional<std::string> command;
+  std::optional<std::string> model;
+  std::optional<ClaudePermissions> permission_mode;
+  std::optional<std::string> effort;
+  double max_turns_per_run = 0;
+  std::optional<bool> dangerously_skip_permissions;
+  std::optional<std::string> instructions;
+  std::optional<std::string> instructions_file_path;
+  double unreachable_sec = 120;
+  std::vector<std::string> extra_args;
+  std::optional<std::string> prompt_template;
+  std::vector<std::string> path;
+  std::optional<std::string> cwd;
+  double timeout_sec = 0;
+  double grace_sec = 15;
+  bj::object env;
+
+  static Notes<ClaudeConfig> notes();
+};
+BOOST_DESCRIBE_STRUCT(ClaudeConfig, (),
+                      (command, model, permission_mode, effort, max_turns_per_run,
+                       dangerously_skip_permissions, instructions, instructions_file_path,
+                       unreachable_sec, extra_args, prompt_template, path, cwd, timeout_sec,
+                       grace_sec, env))
+
+struct CodexConfig {
+  std::optional<std::string> command;
+  std::optional<std::string> model;
+  std::optional<CodexPermissions> permission_mode;
+  bool network_access = true;
+  std::optional<std::string> model_reasoning_effort;
+  bool search = false;
+  std::optional<bool> dangerously_bypass_approvals_and_sandbox;
+  std::optional<std::string> instructions;
+  std::optional<std::string> instructions_file_path;
+  double unreachable_sec = 120;
+  std::vector<std::string> extra_args;
+  std::optional<std::string> prompt_template;
+  std::vector<std::string> path;
+  std::optional<std::string> cwd;
+  double timeout_sec = 0;
+  double grace_sec = 15;
+  bj::object env;
+
+  static Notes<CodexConfig> notes();
+};
+BOOST_DESCRIBE_STRUCT(CodexConfig, (),
+                      (command, model, permission_mode, network_access, model_reasoning_effort,
+                       search, dangerously_bypass_approvals_and_sandbox, instructions,
+                       instructions_file_path, unreachable_sec, extra_args, prompt_template, path,
+                       cwd, timeout_sec, grace_sec, env))
+
+// The fields that the server itself reads, whatever the adapter. In stored form, a value of another
+// type counts as absent.
+struct AgentSettings {
+  std::optional<std::string> model;
+  std::optional<std::string> instructions_file_path;
+  std::optional<double> timeout_sec;
+  double unreachable_sec = 120;
+  std::vector<std::string> path;
+  std::optional<bj::object> env;
+};
+BOOST_DESCRIBE_STRUCT(AgentSettings, (),
+                      (model, instructions_file_path, timeout_sec, unreachable_sec, path, env))
 
 // An adapter's description, and a JSON Schema of its config.
 struct AdapterDescription {
@@ -34,8 +104,11 @@ struct AdapterDescription {
 BOOST_DESCRIBE_STRUCT(AdapterDescription, (), (adapter_type, title, about, config_schema))
 
 std::vector<AdapterDescription> describe_adapters();
+bj::object adapter_config_schema(AdapterType adapter);
+// Adds an issue for each invalid field. Keys that the adapter does not know are left to the caller.
+void check_adapter_fields(AdapterType adapter, const bj::object& config, JsonIssues& issues);
 
 // The known key with the most similar spelling, if one is close.
-std::optional<std::string> nearest_key(std::span<const AdapterField> fields, std::string_view key);
+std::optional<std::string> nearest_key(const bj::object& known, std::string_view key);
 
 }  // namespace berth::core

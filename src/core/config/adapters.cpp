@@ -1,5 +1,7 @@
 #include "core/config/adapters.hpp"
 
+#include "base/json/peek.hpp"
+#include "core/config/adapter_schema.hpp"
 #include "core/output/agent_output.hpp"
 
 #include <algorithm>
@@ -11,46 +13,10 @@ namespace {
 constexpr std::string_view prompt_default =
     "You are {{agent.name}} (agent {{agent.id}}). Continue with your work.";
 
-// Reads the fields that an adapter knows; a value of the wrong type counts as absent.
-class Config {
- public:
-  explicit Config(const bj::object& config) : config_(config) {}
-
-  std::optional<std::string> text(std::string_view key) const {
-    const bj::value* value = config_.if_contains(key);
-    if (value == nullptr || !value->is_string() || value->get_string().empty()) return std::nullopt;
-    return std::string{value->get_string()};
-  }
-
-  std::vector<std::string> texts(std::string_view key) const {
-    std::vector<std::string> out;
-    const bj::value* value = config_.if_contains(key);
-    if (value == nullptr || !value->is_array()) return out;
-    for (const bj::value& item : value->get_array()) {
-      if (item.is_string()) out.emplace_back(item.get_string());
-    }
-    return out;
-  }
-
-  double number(std::string_view key, double absent) const {
-    const bj::value* value = config_.if_contains(key);
-    return value != nullptr && value->is_number() ? value->to_number<double>() : absent;
-  }
-
-  // Whether a flag is explicitly false; an absent flag is not.
-  bool is_unset(std::string_view key) const {
-    const bj::value* value = config_.if_contains(key);
-    return value != nullptr && value->is_bool() && !value->get_bool();
-  }
-
-  bool is_set(std::string_view key) const {
-    const bj::value* value = config_.if_contains(key);
-    return value != nullptr && value->is_bool() && value->get_bool();
-  }
-
- private:
-  const bj::object& config_;
-};
+// Text that holds nothing counts as absent.
+std::optional<std::string> filled(const std::optional<std::string>& text) {
+  return text && !text->empty() ? text : std::nullopt;
+}
 
 std::int64_t to_ms(double seconds) {
   return static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9) * 1000);
@@ -83,9 +49,22 @@ bool mentions(const std::vector<std::string>& arguments,
 
 // `old_flag` is from older configs and allowed everything. Set to false, it asks for less than the
 // default.
-std::string mode_of(const Config& config, std::string_view old_flag, std::string_view without) {
-  if (const auto mode = config.text("permissionMode")) return *mode;
-  return config.is_unset(old_flag) ? std::string{without} : "bypass";
+template <class Permissions>
+Permissions permissions_of(const std::optional<Permissions>& mode,
+                           const std::optional<bool>& old_flag, Permissions without) {
+  if (mode) return *mode;
+  return old_flag == false ? without : Permissions::bypass;
+}
+
+// A mode of an older row that is not known must not turn into the one that allows everything.
+template <class Permissions>
+Result<> expect_known_permissions(const bj::object& config) {
+  const auto named = filled(peek<std::string>(config, "permissionMode"));
+  if (!named || parse_name<Permissions>(*named)) return {};
+  return fail(Errc::unprocessable,
+              "/adapterConfig/permissionMode is " + in_quotes(*named) + ", expected one of " +
+                  names_of<Permissions>(),
+              "correct the config of the agent");
 }
 
 // As root, Claude refuses to skip its permissions unless told that it is in a sandbox. For
@@ -93,17 +72,19 @@ std::string mode_of(const Config& config, std::string_view old_flag, std::string
 constexpr std::string_view claude_tools =
     "Bash,Edit,Glob,Grep,LS,MultiEdit,NotebookEdit,Read,Task,TodoWrite,WebFetch,WebSearch,Write";
 
-void add_claude_permissions(std::vector<std::string>& argv, const Config& config,
+void add_claude_permissions(std::vector<std::string>& argv, const ClaudeConfig& config,
                             const InvocationPlace& place) {
-  if (mentions(config.texts("extraArgs"),
+  if (mentions(config.extra_args,
                {"--permission-mode", "--dangerously-skip-permissions", "--allowedTools",
                 "--allowed-tools", "--permission-prompt-tool"})) {
     return;
   }
-  const std::string mode = mode_of(config, "dangerouslySkipPermissions", "default");
-  if (mode == "default") return;
-  if (mode != "bypass") {
-    add(argv, "--permission-mode", mode);
+  using enum ClaudePermissions;
+  const ClaudePermissions mode =
+      permissions_of(config.permission_mode, config.dangerously_skip_permissions, default_);
+  if (mode == default_) return;
+  if (mode != bypass) {
+    add(argv, "--permission-mode", std::string{name_of(mode)});
   } else if (place.is_root && !place.is_sandbox) {
     add(argv, "--permission-mode", "acceptEdits");
     add(argv, "--allowedTools", std::string{claude_tools});
@@ -112,32 +93,33 @@ void add_claude_permissions(std::vector<std::string>& argv, const Config& config
   }
 }
 
-std::optional<std::string> instructions_of(const Config& config, const InvocationFacts& facts) {
-  auto text = config.text("instructions");
+std::optional<std::string> instructions_of(const std::optional<std::string>& given,
+                                           const InvocationFacts& facts) {
+  auto text = filled(given);
   if (!facts.instructions_file || facts.instructions_file->empty()) return text;
   return text ? *facts.instructions_file + "\n\n" + *text : *facts.instructions_file;
 }
 
-Invocation claude_invocation(const Config& config, const InvocationFacts& facts) {
+Invocation claude_invocation(const ClaudeConfig& config, const InvocationFacts& facts) {
   // No positional argument may follow: Claude would put it before what it reads from stdin.
-  std::vector<std::string> argv{config.text("command").value_or("claude"), "--print",
+  std::vector<std::string> argv{filled(config.command).value_or("claude"), "--print",
                                 "--output-format", "stream-json", "--verbose"};
   add(argv, "--resume", session_to_resume(facts));
   add_claude_permissions(argv, config, facts.place);
-  add(argv, "--model", config.text("model"));
-  add(argv, "--effort", config.text("effort"));
-  if (const double turns = config.number("maxTurnsPerRun", 0); turns >= 1) {
-    add(argv, "--max-turns", std::to_string(static_cast<std::int64_t>(turns)));
+  add(argv, "--model", filled(config.model));
+  add(argv, "--effort", filled(config.effort));
+  if (config.max_turns_per_run >= 1) {
+    add(argv, "--max-turns", std::to_string(static_cast<std::int64_t>(config.max_turns_per_run)));
   }
   std::vector<std::string> shown = argv;
   // The text is not part of a session, so it is sent with each turn.
-  if (const auto instructions = instructions_of(config, facts)) {
+  if (const auto instructions = instructions_of(config.instructions, facts)) {
     add(argv, "--append-system-prompt", *instructions);
     add(shown, "--append-system-prompt",
         "[instructions, " + std::to_string(instructions->size()) + " bytes]");
   }
-  add_all(argv, config.texts("extraArgs"));
-  add_all(shown, config.texts("extraArgs"));
+  add_all(argv, config.extra_args);
+  add_all(shown, config.extra_args);
   Invocation out{.argv = std::move(argv), .shown_argv = std::move(shown)};
   // Without this, the program contacts Anthropic in addition to the server it was given.
   out.environment["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1";
@@ -145,20 +127,21 @@ Invocation claude_invocation(const Config& config, const InvocationFacts& facts)
   return out;
 }
 
-void add_codex_permissions(std::vector<std::string>& argv, const Config& config,
+void add_codex_permissions(std::vector<std::string>& argv, const CodexConfig& config,
                            const InvocationPlace& place) {
-  if (mentions(config.texts("extraArgs"), {"-s", "--sandbox", "--full-auto", "--yolo",
-                                           "--dangerously-bypass-approvals-and-sandbox"})) {
+  if (mentions(config.extra_args, {"-s", "--sandbox", "--full-auto", "--yolo",
+                                   "--dangerously-bypass-approvals-and-sandbox"})) {
     return;
   }
-  const std::string mode =
-      mode_of(config, "dangerouslyBypassApprovalsAndSandbox", "workspaceWrite");
+  using enum CodexPermissions;
+  const CodexPermissions mode = permissions_of(
+      config.permission_mode, config.dangerously_bypass_approvals_and_sandbox, workspaceWrite);
   // Its own sandbox cannot be created inside another one, which already isolates it.
-  if (mode == "bypass" || (mode == "workspaceWrite" && place.is_sandbox)) {
+  if (mode == bypass || (mode == workspaceWrite && place.is_sandbox)) {
     argv.emplace_back("--dangerously-bypass-approvals-and-sandbox");
-  } else if (mode == "workspaceWrite") {
+  } else if (mode == workspaceWrite) {
     add(argv, "-s", "workspace-write");
-    if (!config.is_unset("networkAccess")) {
+    if (config.network_access) {
       add(argv, "-c", "sandbox_workspace_write.network_access=true");
     }
   } else {
@@ -166,41 +149,50 @@ void add_codex_permissions(std::vector<std::string>& argv, const Config& config,
   }
 }
 
-Invocation codex_invocation(const Config& config, const InvocationFacts& facts) {
-  std::vector<std::string> argv{config.text("command").value_or("codex")};
-  if (config.is_set("search")) argv.emplace_back("--search");  // only valid before the subcommand
+Invocation codex_invocation(const CodexConfig& config, const InvocationFacts& facts) {
+  std::vector<std::string> argv{filled(config.command).value_or("codex")};
+  if (config.search) argv.emplace_back("--search");  // only valid before the subcommand
   // A workspace need not be a repository; without this, codex refuses to work outside one. The two
   // settings stop its calls to hosts other than the model's.
   add_all(argv, {"exec", "--json", "--skip-git-repo-check", "-c", "features.plugins=false", "-c",
                  "analytics.enabled=false"});
   add_codex_permissions(argv, config, facts.place);
-  add(argv, "--model", config.text("model"));
-  if (const auto effort = config.text("modelReasoningEffort")) {
+  add(argv, "--model", filled(config.model));
+  if (const auto effort = filled(config.model_reasoning_effort)) {
     // The value is TOML, where strings are quoted.
     add(argv, "-c", "model_reasoning_effort=" + encode_text(*effort));
   }
-  add_all(argv, config.texts("extraArgs"));  // `resume` knows only some of the options
+  add_all(argv, config.extra_args);  // `resume` knows only some of the options
   if (const auto session = session_to_resume(facts)) add_all(argv, {"resume", *session});
   argv.emplace_back("-");
   Invocation out{.argv = argv, .shown_argv = std::move(argv)};
   // Codex has no option for instructions.
-  if (const auto instructions = instructions_of(config, facts)) {
+  if (const auto instructions = instructions_of(config.instructions, facts)) {
     out.stdin_text = *instructions + "\n\n";
   }
   return out;
 }
 
-std::vector<std::string> process_argv(const Config& config) {
+std::vector<std::string> process_argv(const ProcessConfig& config) {
   std::vector<std::string> argv;
-  if (const auto command = config.text("command")) argv.push_back(*command);
-  add_all(argv, config.texts("args"));
+  if (!config.command.empty()) argv.push_back(config.command);
+  add_all(argv, config.args);
   return argv;
 }
 
-Result<std::string> prompt_of(AdapterType adapter, const Config& config,
+// The fields that every adapter has, read from a stored config.
+struct CommonFields {
+  std::optional<std::string> prompt_template;
+  std::optional<std::string> cwd;
+  double timeout_sec = 0;
+  double grace_sec = 15;
+};
+BOOST_DESCRIBE_STRUCT(CommonFields, (), (prompt_template, cwd, timeout_sec, grace_sec))
+
+Result<std::string> prompt_of(AdapterType adapter, const CommonFields& config,
                               const InvocationFacts& facts) {
   if (facts.prompt) return *facts.prompt;
-  const auto custom = config.text("promptTemplate");
+  const auto custom = filled(config.prompt_template);
   if (!custom && adapter == AdapterType::process) return std::string{};
   auto prompt = render_template(custom.value_or(std::string{prompt_default}), facts.prompt_facts);
   if (prompt) return *std::move(prompt);
@@ -218,9 +210,11 @@ const bj::value* find_dotted(const bj::object& facts, std::string_view path) {
   const bj::object* object = &facts;
   for (;;) {
     const std::size_t dot = path.find('.');
-    const bj::value* value = object != nullptr ? object->if_contains(path.substr(0, dot)) : nullptr;
-    if (dot == std::string_view::npos || value == nullptr) return value;
-    object = value->if_object();
+    if (object == nullptr) return nullptr;
+    const auto found = object->find(path.substr(0, dot));
+    if (found == object->end()) return nullptr;
+    if (dot == std::string_view::npos) return &found->value();
+    object = found->value().if_object();
     path.remove_prefix(dot + 1);
   }
 }
@@ -297,7 +291,8 @@ Result<> check_argv(const std::vector<std::string>& argv) {
 
 Result<> check_prompt(AdapterType adapter, const bj::object& config, const InvocationFacts& facts) {
   if (adapter == AdapterType::process) return {};
-  BERTH_TRY(const std::string prompt, prompt_of(adapter, Config{config}, facts));
+  BERTH_TRY(const std::string prompt,
+            prompt_of(adapter, read_loosely<CommonFields>(config), facts));
   if (!is_blank(prompt)) return {};
   const std::string source = facts.prompt ? "The prompt" : "The prompt made of promptTemplate";
   return fail(Errc::unprocessable, source + " is empty",
@@ -306,23 +301,31 @@ Result<> check_prompt(AdapterType adapter, const bj::object& config, const Invoc
 
 Result<Invocation> build_invocation(AdapterType adapter, const bj::object& config,
                                     const InvocationFacts& facts) {
-  const Config read{config};
+  const auto common = read_loosely<CommonFields>(config);
   BERTH_DO(check_prompt(adapter, config, facts));
   Invocation out{.argv = {}};
   switch (adapter) {
-    case AdapterType::process: out.argv = out.shown_argv = process_argv(read); break;
-    case AdapterType::claude_local: out = claude_invocation(read, facts); break;
-    case AdapterType::codex_local: out = codex_invocation(read, facts); break;
+    case AdapterType::process:
+      out.argv = out.shown_argv = process_argv(read_loosely<ProcessConfig>(config));
+      break;
+    case AdapterType::claude_local:
+      BERTH_DO(expect_known_permissions<ClaudePermissions>(config));
+      out = claude_invocation(read_loosely<ClaudeConfig>(config), facts);
+      break;
+    case AdapterType::codex_local:
+      BERTH_DO(expect_known_permissions<CodexPermissions>(config));
+      out = codex_invocation(read_loosely<CodexConfig>(config), facts);
+      break;
   }
   BERTH_DO(check_argv(out.argv));
-  BERTH_TRY(out.prompt, prompt_of(adapter, read, facts));
+  BERTH_TRY(out.prompt, prompt_of(adapter, common, facts));
   out.stdin_text += out.prompt;
-  out.cwd = read.text("cwd");
-  if (const std::int64_t timeout_ms = to_ms(read.number("timeoutSec", 0)); timeout_ms > 0) {
+  out.cwd = filled(common.cwd);
+  if (const std::int64_t timeout_ms = to_ms(common.timeout_sec); timeout_ms > 0) {
     out.timeout_ms = timeout_ms;
   }
   // At least a second, so that a program that is asked to end can do so.
-  out.grace_ms = std::max<std::int64_t>(1000, to_ms(read.number("graceSec", 15)));
+  out.grace_ms = std::max<std::int64_t>(1000, to_ms(common.grace_sec));
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "core/config/bindings.hpp"
 
+#include "base/json/peek.hpp"
+
 #include <charconv>
 
 namespace berth::core {
@@ -12,9 +14,7 @@ std::string_view view(const bj::string& text) {
 }
 
 bool says_type(const bj::value& value, std::string_view type) {
-  const bj::object* object = value.if_object();
-  const bj::value* said = object != nullptr ? object->if_contains("type") : nullptr;
-  return said != nullptr && said->is_string() && view(said->get_string()) == type;
+  return peek<std::string>(value, "type") == type;
 }
 
 // The text of "text" or {"type": "plain", "value": "text"}; null for any other form.

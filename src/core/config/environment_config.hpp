@@ -1,6 +1,8 @@
 #pragma once
 
 #include "core/config/bindings.hpp"
+#include "core/config/sandbox_fields.hpp"
+#include "core/config/ssh_config.hpp"
 #include "core/enums.hpp"
 
 #include <vector>
@@ -25,27 +27,6 @@ struct ConfigForStore {
   ConfigForStore clone() const;
 };
 
-struct SshConfig {
-  std::string host;
-  std::int64_t port = 22;
-  std::string username;
-  std::string remote_workspace_path;
-  std::optional<std::string> private_key;  // always null in stored form
-  std::optional<bj::object> private_key_secret_ref;
-  std::optional<std::string> known_hosts;
-  bool strict_host_key_checking = true;
-};
-BOOST_DESCRIBE_STRUCT(SshConfig, (),
-                      (host, port, username, remote_workspace_path, private_key,
-                       private_key_secret_ref, known_hosts, strict_host_key_checking))
-
-struct PluginConfig {
-  std::string plugin_key;
-  std::string driver_key;
-  bj::object driver_config;
-};
-BOOST_DESCRIBE_STRUCT(PluginConfig, (), (plugin_key, driver_key, driver_config))
-
 // Converts a caller's config to stored form. Errors are `unprocessable` with one issue per invalid
 // field.
 Result<ConfigForStore> normalize_for_store(DriverKind driver, const bj::object& config);
@@ -61,8 +42,11 @@ Result<PluginConfig> parse_plugin_config(const bj::object& config);
 
 // The sandbox provider that a config names; "fake" when it names none.
 std::string provider_of(const bj::object& sandbox_config);
-// `^[a-z0-9][a-z0-9._-]*$`: keys of providers and plugin drivers.
-bool is_provider_key(std::string_view key);
+
+// For forms: the JSON Schema of a driver's config, and of the built-in `fake`. The providers of
+// driver `sandbox` have one each.
+bj::object driver_config_schema(DriverKind driver);
+bj::object fake_config_schema();
 
 // PATCH: the base config for a change. The same driver merges key by key; another driver starts
 // from scratch.

@@ -1,60 +1,11 @@
 #include "core/config/linux_config.hpp"
 
-#include "base/json/json_schema.hpp"
-
 namespace berth::core {
 namespace {
 
 constexpr std::size_t rules_max = 1000;
 
-// One integer field: the same range validates a config and appears in the form schema.
-struct Range {
-  std::string_view key;
-  std::optional<std::int64_t> LinuxConfig::* field;
-  std::int64_t low;
-  std::int64_t high;
-  std::string_view says;
-};
-
 constexpr std::int64_t day_ms = 86'400'000;
-
-constexpr Range ranges[] = {
-    {"memoryMb", &LinuxConfig::memory_mb, 16, 1 << 24, "Memory of all its processes, in MiB"},
-    {"swapMb", &LinuxConfig::swap_mb, 0, 1 << 24, "Swap beside the memory, in MiB"},
-    {"pids", &LinuxConfig::pids, 8, 1 << 22, "Processes and threads at a time"},
-    {"cpuWeight", &LinuxConfig::cpu_weight, 1, 10'000, "Share when processors are scarce"},
-    {"diskMb", &LinuxConfig::disk_mb, 1, 1 << 24,
-     "What it may write, in MiB: two thirds below /, one third in /tmp and /dev/shm together"},
-    {"inodes", &LinuxConfig::inodes, 1024, 1 << 30,
-     "Files that it may make, divided in the same way"},
-    {"openFiles", &LinuxConfig::open_files, 64, 1 << 20, "Open files of one process"},
-    {"timeoutMs", &LinuxConfig::timeout_ms, 1, day_ms, "Longest time of one command"},
-    {"outputMb", &LinuxConfig::output_mb, 1, 1 << 24,
-     "What of the output of one command is kept, in MiB"},
-    {"poolSize", &LinuxConfig::pool_size, 0, 64, "Sandboxes kept ready before a run asks"},
-    {"poolAgeMinutes", &LinuxConfig::pool_age_minutes, 1, 10'080, "How old a ready one may get"},
-};
-struct Meaning {
-  std::string_view key;
-  std::string_view says;
-};
-
-constexpr Meaning meanings[] = {
-    {"image", "What it starts from: host, or a name or digest from 'berth image list'"},
-    {"template",
-     "A captured sandbox to start from, by name or id; the image is then the one below it"},
-    {"network", "none: only what egress allows; host: the network of this machine"},
-    {"egress", "What it may reach: allow and deny are lists of hosts, log is all, denied or none"},
-    {"minIsolation", "A sandbox with weaker isolation is refused"},
-    {"reuseLease", "Keep it for the next run, with the files of its working folder"},
-    {"workdir", "Where commands start; /workspace unless set"},
-    {"user", "Which user commands are inside of it"},
-    {"allow", "What is forbidden unless it is listed here"},
-    {"streamRunLogs", "Accepted from other servers; here output is always sent as it comes"},
-    {"archiveOnRelease", "Accepted from other servers; a sandbox of this machine has no archive"},
-};
-constexpr double cpus_low = 0.01;
-constexpr double cpus_high = 4096;
 
 // Absolute and in its shortest spelling, as the sandbox requires.
 bool is_clean_path(std::string_view path) {
@@ -65,6 +16,9 @@ bool is_clean_path(std::string_view path) {
   return path.starts_with('/') && plain && !closed.contains("//") && !closed.contains("/./") &&
          !closed.contains("/../");
 }
+
+constexpr std::string_view clean_path_words =
+    "must be an absolute path of the sandbox without '.', '..', double or trailing slashes";
 
 bool is_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
@@ -79,33 +33,35 @@ std::string too_many_rules() {
   return "has more than " + std::to_string(rules_max) + " rules";
 }
 
-class Checked {
+constexpr TextRule clean_path{
+    .pattern = R"(^/$|^(/([^/.\x00-\x1f\x7f]|\.[^/.\x00-\x1f\x7f]|\.\.[^/\x00-\x1f\x7f]))"
+               R"([^/\x00-\x1f\x7f]*)+$)",
+    .says = clean_path_words,
+    .wrong = [](std::string_view text) -> std::string_view {
+      return is_clean_path(text) ? "" : clean_path_words;
+    }};
+
+constexpr TextRule named_image{
+    .pattern = R"([\s\S])",
+    .says = "must be 'host', or the name or digest of an image",
+    .wrong = [](std::string_view text) -> std::string_view {
+      return text.empty() ? "must be 'host', or the name or digest of an image" : "";
+    }};
+
+constexpr TextRule named_template{.pattern = R"([\s\S])",
+                                  .says = "must be the name or id of a template",
+                                  .wrong = [](std::string_view text) -> std::string_view {
+                                    return text.empty() ? "must be the name or id of a template"
+                                                        : "";
+                                  }};
+
+// The rules that a schema of single fields cannot express.
+class BetweenFields {
  public:
-  Checked(const LinuxConfig& config, JsonIssues& issues) : config_(config), issues_(issues) {}
+  BetweenFields(const LinuxConfig& config, JsonIssues& issues) : config_(config), issues_(issues) {}
 
-  void ranges_hold() {
-    for (const Range& range : ranges) {
-      const auto& value = config_.*range.field;
-      if (!value || (*value >= range.low && *value <= range.high)) continue;
-      wrong(range.key,
-            "must be from " + std::to_string(range.low) + " to " + std::to_string(range.high));
-    }
-    if (config_.cpus && !(*config_.cpus >= cpus_low && *config_.cpus <= cpus_high)) {
-      wrong("cpus", "must be from 0.01 to 4096");
-    }
-  }
-
-  void texts_hold() {
-    if (config_.image && config_.image->empty()) {
-      wrong("image", "must be 'host', or the name or digest of an image");
-    }
-    if (config_.template_ && config_.template_->empty()) {
-      wrong("template", "must be the name or id of a template");
-    }
+  void check() {
     if (config_.workdir) workdir_holds(*config_.workdir);
-  }
-
-  void nothing_contradicts() {
     if (config_.pool_age_minutes && !config_.pool_size) {
       wrong("poolAgeMinutes", "says nothing without poolSize");
     }
@@ -123,11 +79,6 @@ class Checked {
 
  private:
   void workdir_holds(std::string_view path) {
-    if (!is_clean_path(path)) {
-      return wrong("workdir",
-                   "must be an absolute path of the sandbox without '.', '..', double or trailing "
-                   "slashes");
-    }
     for (const std::string_view taken : {"/proc", "/dev", "/sys"}) {
       if (is_below(path, taken)) {
         return wrong("workdir", "lies in " + std::string{taken} + ", which is the sandbox's own");
@@ -178,69 +129,152 @@ Result<> check_rule_count(const LinuxEgress& egress) {
               "say with fewer what may be reached: *.host and networks stand for many");
 }
 
+Notes<LinuxEgress> LinuxEgress::notes() {
+  return {{&LinuxEgress::allow,
+           {.title = "Allow", .says = "What it may reach: host, *.host, host:port or a network"}},
+          {&LinuxEgress::deny, {.title = "Deny", .says = "What it may not reach all the same"}},
+          {&LinuxEgress::log, {.title = "Log", .says = "Which decisions are recorded"}}};
+}
+
+// The fields without `advanced` are those that a newcomer should see.
+Notes<LinuxConfig> LinuxConfig::notes() {
+  using C = LinuxConfig;
+  return {
+      {&C::image,
+       {.title = "Image",
+        .says = "What it starts from: host, or a name or digest from 'berth image list'",
+        .rule = &named_image,
+        .usual = R"("host")"}},
+      {&C::template_,
+       {.title = "Template",
+        .says = "A captured sandbox to start from, by name or id; the image is then the one below "
+                "it",
+        .rule = &named_template}},
+      {&C::memory_mb,
+       {.title = "Memory",
+        .says = "Memory of all its processes, in MiB",
+        .unit = "MiB",
+        .low = 16,
+        .high = 1 << 24}},
+      {&C::swap_mb,
+       {.title = "Swap",
+        .says = "Swap beside the memory, in MiB",
+        .unit = "MiB",
+        .low = 0,
+        .high = 1 << 24,
+        .advanced = true}},
+      {&C::pids,
+       {.title = "Processes",
+        .says = "Processes and threads at a time",
+        .low = 8,
+        .high = 1 << 22,
+        .advanced = true}},
+      {&C::cpus,
+       {.title = "Processors", .says = "Processors, also parts of one", .low = 0.01, .high = 4096}},
+      {&C::cpu_weight,
+       {.title = "Share of processors",
+        .says = "Share when processors are scarce",
+        .low = 1,
+        .high = 10'000,
+        .advanced = true}},
+      {&C::disk_mb,
+       {.title = "Disk",
+        .says = "What it may write, in MiB: two thirds below /, one third in /tmp and /dev/shm "
+                "together",
+        .unit = "MiB",
+        .low = 1,
+        .high = 1 << 24,
+        .advanced = true}},
+      {&C::inodes,
+       {.title = "Inodes",
+        .says = "Files that it may make, divided in the same way",
+        .low = 1024,
+        .high = 1 << 30,
+        .advanced = true}},
+      {&C::open_files,
+       {.title = "Open files",
+        .says = "Open files of one process",
+        .low = 64,
+        .high = 1 << 20,
+        .advanced = true}},
+      {&C::timeout_ms,
+       {.title = "Timeout", .says = "Longest time of one command", .low = 1, .high = day_ms}},
+      {&C::output_mb,
+       {.title = "Output",
+        .says = "What of the output of one command is kept, in MiB",
+        .unit = "MiB",
+        .low = 1,
+        .high = 1 << 24,
+        .advanced = true}},
+      {&C::network,
+       {.title = "Network",
+        .says = "none: only what egress allows; host: the network of this machine"}},
+      {&C::egress,
+       {.title = "Egress",
+        .says = "What it may reach: allow and deny are lists of hosts, log is all, denied or none",
+        .advanced = true}},
+      {&C::min_isolation,
+       {.title = "Min isolation",
+        .says = "A sandbox with weaker isolation is refused",
+        .advanced = true}},
+      {&C::reuse_lease,
+       {.title = "Reuse lease",
+        .says = "Keep it for the next run, with the files of its working folder"}},
+      {&C::workdir,
+       {.title = "Working folder",
+        .says = "Where commands start; /workspace unless set",
+        .advanced = true,
+        .rule = &clean_path}},
+      {&C::user,
+       {.title = "User", .says = "Which user commands are inside of it", .advanced = true}},
+      {&C::allow,
+       {.title = "Allow", .says = "What is forbidden unless it is listed here", .advanced = true}},
+      {&C::pool_size,
+       {.title = "Pool size",
+        .says = "Sandboxes kept ready before a run asks",
+        .low = 0,
+        .high = 64,
+        .advanced = true}},
+      {&C::pool_age_minutes,
+       {.title = "Pool age",
+        .says = "How old a ready one may get",
+        .unit = "minutes",
+        .low = 1,
+        .high = 10'080,
+        .advanced = true}},
+      {&C::stream_run_logs,
+       {.title = "Stream run logs",
+        .says = "Accepted from other servers; here output is always sent as it comes",
+        .advanced = true}},
+      {&C::archive_on_release,
+       {.title = "Archive on release",
+        .says = "Accepted from other servers; a sandbox of this machine has no archive",
+        .advanced = true}}};
+}
+
 Result<LinuxConfig> parse_linux_config(const bj::object& config) {
-  JsonIssues issues{UnknownKeys::refuse, "/config"};
-  std::optional<LinuxConfig> found = decode_at<LinuxConfig>(config, JsonAt{}, issues);
-  if (found) {
-    Checked checked{*found, issues};
-    checked.ranges_hold();
-    checked.texts_hold();
-    checked.nothing_contradicts();
-  }
-  if (!issues.list().empty() || !found) {
-    return std::unexpected(std::move(issues).to_error(Errc::unprocessable));
-  }
-  found->provider = linux_provider;
-  if (!found->image) found->image = "host";
-  found->reuse_lease = found->reuse_lease.value_or(false);
-  return *std::move(found);
+  const ConfigReading how{.unknown = UnknownKeys::refuse,
+                          .prefix = "/config",
+                          .code = Errc::unprocessable,
+                          .range = RangeWords::both};
+  const auto between = [](const LinuxConfig& read, JsonIssues& issues) {
+    BetweenFields{read, issues}.check();
+  };
+  BERTH_TRY(LinuxConfig found,
+            read_config<LinuxConfig>(without_nulls<LinuxConfig>(config), how, between));
+  found.provider = linux_provider;
+  if (!found.image) found.image = "host";
+  found.reuse_lease = found.reuse_lease.value_or(false);
+  return found;
 }
 
 bj::object to_stored(const LinuxConfig& config) {
-  bj::object all = encode(config).as_object();
-  bj::object out;
-  for (const auto& [key, value] : all) {
-    if (!value.is_null()) out.emplace(key, value);
-  }
-  if (const bj::value* egress = out.if_contains("egress")) {
-    bj::object rules;
-    for (const auto& [key, value] : egress->as_object()) {
-      if (!value.is_null()) rules.emplace(key, value);
-    }
-    out["egress"] = std::move(rules);
-  }
-  return out;
+  return without_nulls<LinuxConfig>(encode(config).as_object());
 }
 
 bj::object linux_config_schema() {
-  SchemaBook book{"#/$defs/"};
-  book.schema<LinuxConfig>();
-  bj::object components = book.components();
-  bj::object schema = components.at("LinuxConfig").as_object();
-  components.erase("LinuxConfig");
-  bj::object& properties = schema.at("properties").as_object();
-  // Absent means the same as null, so the form gets the plain type.
-  for (auto& [key, property] : properties) {
-    const bj::value plain = property.as_object().at("anyOf").as_array().front();
-    property = plain;
-  }
-  for (const Range& range : ranges) {
-    bj::object& property = properties.at(range.key).as_object();
-    property["minimum"] = range.low;
-    property["maximum"] = range.high;
-    property["description"] = range.says;
-  }
-  bj::object& cpus = properties.at("cpus").as_object();
-  cpus["minimum"] = cpus_low;
-  cpus["maximum"] = cpus_high;
-  cpus["description"] = "Processors, also parts of one";
-  properties.at("image").as_object()["default"] = "host";
-  for (const Meaning& meaning : meanings) {
-    properties.at(meaning.key).as_object()["description"] = meaning.says;
-  }
-  properties.erase("provider");
-  schema["additionalProperties"] = false;
-  schema["$defs"] = std::move(components);
+  bj::object schema = config_schema<LinuxConfig>(UnknownKeys::refuse);
+  schema.at("properties").as_object().erase("provider");
   return schema;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json/json.hpp"
+#include "base/json/config_form.hpp"
 
 #include <vector>
 
@@ -21,6 +21,8 @@ struct LinuxEgress {
   std::optional<std::vector<std::string>> allow;  // host, *.host, host:port, cidr
   std::optional<std::vector<std::string>> deny;
   std::optional<EgressLog> log;
+
+  static Notes<LinuxEgress> notes();
 };
 BOOST_DESCRIBE_STRUCT(LinuxEgress, (), (allow, deny, log))
 
@@ -52,6 +54,8 @@ struct LinuxConfig {
   std::optional<std::int64_t> pool_age_minutes;
   std::optional<bool> stream_run_logs;
   std::optional<bool> archive_on_release;
+
+  static Notes<LinuxConfig> notes();
 };
 BOOST_DESCRIBE_STRUCT(LinuxConfig, (),
                       (provider, image, template_, memory_mb, swap_mb, pids, cpus, cpu_weight,
@@ -71,7 +75,7 @@ Result<> check_rule_count(const LinuxEgress& egress);
 Result<LinuxConfig> parse_linux_config(const bj::object& config);
 // The stored form: the given fields, and always image and reuse.
 bj::object to_stored(const LinuxConfig& config);
-// For forms: a self-contained JSON Schema with the ranges that parse_linux_config checks.
+// For forms: a self-contained JSON Schema. It has no `provider`, which chooses the schema.
 bj::object linux_config_schema();
 
 }  // namespace berth::core

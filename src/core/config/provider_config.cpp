@@ -1,5 +1,6 @@
 #include "core/config/provider_config.hpp"
 
+#include "base/json/peek.hpp"
 #include "base/strings.hpp"
 #include "base/text.hpp"
 
@@ -10,9 +11,7 @@ constexpr std::string_view known_to_berth[] = {"provider", "timeoutMs", "reuseLe
                                                "streamRunLogs", "archiveOnRelease"};
 
 bool is_reference(const bj::value& value) {
-  const bj::object* const object = value.if_object();
-  const bj::value* const type = object != nullptr ? object->if_contains("type") : nullptr;
-  return type != nullptr && type->is_string() && type->get_string() == "secret_ref";
+  return peek<std::string>(value, "type") == "secret_ref";
 }
 
 std::optional<SecretRef> reference_of(const bj::value& value) {

@@ -1,9 +1,9 @@
 #include "drivers/ssh/ssh.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
 #include "drivers/ssh/keeper_lease.hpp"
 #include "drivers/ssh/shell_lease.hpp"
-#include "providers/metadata.hpp"
 
 #include <utility>
 
@@ -13,13 +13,22 @@ namespace {
 constexpr std::string_view by_keeper = "keeper";
 constexpr std::string_view by_shell = "sh";
 
+// What a lease has recorded about its place. A row of an older server may lack some.
+struct SshLease {
+  std::optional<std::string> remote_cwd;
+  std::string supervision{by_keeper};
+  std::optional<std::string> home;
+  std::optional<std::string> path;
+  std::optional<std::string> paperclip_api_url;
+};
+BOOST_DESCRIBE_STRUCT(SshLease, (), (remote_cwd, supervision, home, path, paperclip_api_url))
+
 // Where the files of the lease are: as it was acquired, or as it will be.
 Result<ssh::LeasePaths> paths_of(const PlaceRef& lease) {
   BERTH_TRY(const core::SshConfig config, core::parse_ssh_config(lease.config));
-  return ssh::LeasePaths{
-      .workspace =
-          providers::text_at(lease.metadata, "remoteCwd").value_or(config.remote_workspace_path),
-      .lease_id = lease.lease_id.str()};
+  const auto facts = read_loosely<SshLease>(lease.metadata);
+  return ssh::LeasePaths{.workspace = facts.remote_cwd.value_or(config.remote_workspace_path),
+                         .lease_id = lease.lease_id.str()};
 }
 
 }  // namespace
@@ -80,8 +89,7 @@ Result<std::shared_ptr<ssh::HeldLease>> Ssh::held_lease(const PlaceRef& lease) {
   const auto known = leases_.find(lease.lease_id);
   if (known != leases_.end()) return known->second;
   BERTH_TRY(ssh::Connection::Use connection, connection_of(lease));
-  return hold(lease, std::move(connection),
-              providers::text_at(lease.metadata, "supervision").value_or(std::string{by_keeper}));
+  return hold(lease, std::move(connection), read_loosely<SshLease>(lease.metadata).supervision);
 }
 
 Task<std::string> Ssh::callback_from(ssh::Connection& connection, const Callback& callback) {
@@ -132,7 +140,7 @@ Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
         ssh::remarks(end.output), "choose a workspace path that this user may make and write"));
   }
   const std::string name = "ssh://" + connection->target().name() + paths.workspace;
-  const std::string supervision = *providers::text_at(metadata, "supervision");
+  const std::string supervision = read_loosely<SshLease>(metadata).supervision;
   const std::shared_ptr<ssh::HeldLease> held = hold(lease, std::move(connection), supervision);
   if (Result<> opened = co_await held->open(); !opened) {
     leases_.erase(lease.lease_id);
@@ -143,11 +151,12 @@ Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
 
 Task<Workspace> Ssh::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(const ssh::LeasePaths paths, paths_of(lease));
+  const auto facts = read_loosely<SshLease>(lease.metadata);
   Workspace workspace{.cwd = paths.workspace,
-                      .home = providers::text_at(lease.metadata, "home"),
-                      .path = providers::text_at(lease.metadata, "path"),
+                      .home = facts.home,
+                      .path = facts.path,
                       .scratch = paths.scratch(),
-                      .api_url = providers::text_at(lease.metadata, "paperclipApiUrl")};
+                      .api_url = facts.paperclip_api_url};
   if (!wanted) co_return workspace;
   if (wanted->contains('\0')) {
     co_return fail(Errc::working_directory_missing, "the working directory holds a NUL byte");

@@ -1,6 +1,7 @@
 #include "engine/accounts/agent_homes.hpp"
 
 #include "base/fault_point.hpp"
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
@@ -15,8 +16,8 @@ namespace {
 constexpr std::chrono::seconds clean_every{20};
 
 std::string config_text(const bj::object& config, std::string_view key) {
-  const bj::value* value = config.if_contains(key);
-  if (value == nullptr) return {};
+  const auto value = peek<bj::value>(config, key);
+  if (!value) return {};
   return value->is_string() ? std::string{value->get_string()} : encode_text(*value);
 }
 

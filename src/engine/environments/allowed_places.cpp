@@ -1,5 +1,6 @@
 #include "engine/environments/allowed_places.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 #include "egress/policy.hpp"
@@ -12,12 +13,6 @@
 namespace berth::engine {
 namespace {
 
-std::string_view text_of(const bj::object& config, std::string_view key) {
-  const bj::value* value = config.if_contains(key);
-  if (value == nullptr || !value->is_string()) return {};
-  return std::string_view{value->get_string()};
-}
-
 bool opens_nothing(const core::Openings& place) {
   return !place.local && !place.host_network && place.private_rules.empty() &&
          place.private_host.empty() && place.weakening.empty();
@@ -25,8 +20,8 @@ bool opens_nothing(const core::Openings& place) {
 
 // An unreadable policy opens nothing, because no sandbox is created with it.
 std::vector<std::string> private_rules_of(const bj::object& config) {
-  const bj::value* rules = config.if_contains("egress");
-  if (rules == nullptr) return {};
+  const auto rules = peek<bj::value>(config, "egress");
+  if (!rules) return {};
   const Result<egress::Policy> policy =
       egress::Policy::decode(*rules, egress::addresses_that_are_not_public());
   return policy ? policy->private_rules() : std::vector<std::string>{};
@@ -34,27 +29,25 @@ std::vector<std::string> private_rules_of(const bj::object& config) {
 
 // A host given as an address. What a name resolves to is only known when the driver connects.
 std::string private_host_of(const bj::object& config) {
-  const std::string host{text_of(config, "host")};
+  const std::string host = peek<std::string>(config, "host").value_or("");
   const auto address = egress::Address::parse(host);
   const bool is_private =
       address && egress::is_among(*address, egress::addresses_that_are_not_public());
   return is_private ? host : std::string{};
 }
 
-std::string weakening_of(const bj::object& config) {
-  if (text_of(config, "minIsolation") == "minimal") return "minIsolation: minimal";
-  const bj::value* allow = config.if_contains("allow");
-  if (allow == nullptr || !allow->is_array()) return {};
-  const bool nests = std::ranges::any_of(allow->get_array(), [](const bj::value& one) {
-    return one.is_string() && one.get_string() == "nested_user_namespaces";
-  });
+std::string weakening_of(const core::LinuxConfig& config) {
+  if (config.min_isolation == core::Isolation::minimal) return "minIsolation: minimal";
+  using Allowed = std::vector<core::LinuxAllowance>;
+  const Allowed allowed = config.allow.value_or(Allowed{});
+  const bool nests =
+      std::ranges::find(allowed, core::LinuxAllowance::nested_user_namespaces) != allowed.end();
   return nests ? "allow: nested_user_namespaces" : "";
 }
 
 // What the driver recorded about the connection it made for a lease.
 bool was_private(const core::LeaseRecord& lease) {
-  const bj::value* seen = lease.metadata ? lease.metadata->if_contains("privateAddress") : nullptr;
-  return seen != nullptr && seen->is_bool() && seen->get_bool();
+  return peek<bool>(lease.metadata, "privateAddress").value_or(false);
 }
 
 }  // namespace
@@ -67,9 +60,10 @@ core::Openings openings_of(std::string environment, core::DriverKind driver,
   const bool is_linux = driver == core::DriverKind::sandbox &&
                         core::provider_of(config) == std::string{core::linux_provider};
   if (!is_linux) return place;
-  place.host_network = text_of(config, "network") == "host";
+  const auto sandbox = read_loosely<core::LinuxConfig>(config);
+  place.host_network = sandbox.network == core::LinuxNetwork::host;
   place.private_rules = private_rules_of(config);
-  place.weakening = weakening_of(config);
+  place.weakening = weakening_of(sandbox);
   return place;
 }
 
@@ -105,7 +99,8 @@ Result<> expect_allowed(store::Session& session, const Services& services,
 Result<> expect_allowed(store::Session& session, const Services& services,
                         const core::LeaseRecord& lease) {
   core::Openings place = openings_of("", lease.driver, lease.teardown.config);
-  if (was_private(lease)) place.private_host = text_of(lease.teardown.config, "host");
+  if (was_private(lease))
+    place.private_host = peek<std::string>(lease.teardown.config, "host").value_or("");
   if (opens_nothing(place)) return {};
   if (lease.environment_id) {
     const auto found =

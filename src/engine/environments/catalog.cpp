@@ -1,5 +1,6 @@
 #include "engine/environments/catalog.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 
@@ -18,6 +19,7 @@ Catalog::Catalog() {
   fake.supports_unsaved_probe = true;
   fake.display_name = "Fake";
   fake.source = "builtin";
+  fake.config_schema = core::fake_config_schema();
   add("fake", std::move(fake));
 
   ProviderCapability own;
@@ -58,9 +60,8 @@ std::optional<PinnedPlugin> Catalog::plugin_for(core::DriverKind driver,
                                                 const bj::object& config) const {
   const std::lock_guard lock{mutex_};
   if (driver == core::DriverKind::plugin) {
-    const bj::value* const key = config.if_contains("pluginKey");
-    if (key == nullptr || !key->is_string()) return std::nullopt;
-    const auto found = plugins_.plugins.find(std::string{key->get_string()});
+    const auto named = read_loosely<core::PluginConfig>(config);
+    const auto found = plugins_.plugins.find(named.plugin_key);
     return found != plugins_.plugins.end() ? std::optional{found->second} : std::nullopt;
   }
   if (driver != core::DriverKind::sandbox) return std::nullopt;
@@ -90,6 +91,7 @@ Capabilities Catalog::capabilities() const {
   for (const core::DriverKind driver : all<core::DriverKind>()) {
     out.drivers.emplace(name_of(driver), to_support(driver != core::DriverKind::plugin ||
                                                     providers.size() > providers_.size()));
+    out.driver_schemas.emplace(name_of(driver), core::driver_config_schema(driver));
   }
   for (const core::AdapterType adapter : all<core::AdapterType>()) {
     AdapterSupport support{.adapter_type = adapter, .drivers = {}, .sandbox_providers = {}};

@@ -54,8 +54,11 @@ struct Capabilities {
   std::vector<AdapterSupport> adapters;
   std::map<std::string, Support> drivers;
   std::map<std::string, ProviderCapability> sandbox_providers;
+  // The JSON Schema of each driver's config. That of `sandbox` has the fields that the server
+  // itself knows; each provider has its own schema.
+  std::map<std::string, bj::object> driver_schemas = {};
 };
-BOOST_DESCRIBE_STRUCT(Capabilities, (), (adapters, drivers, sandbox_providers))
+BOOST_DESCRIBE_STRUCT(Capabilities, (), (adapters, drivers, sandbox_providers, driver_schemas))
 
 // The plugin, and its version, that creates a sandbox.
 struct PinnedPlugin {

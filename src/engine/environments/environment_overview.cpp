@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "engine/environments/environments.hpp"
 #include "store/activity.hpp"
 #include "store/companies.hpp"
@@ -13,11 +14,9 @@ Result<std::optional<LastTest>> last_test(store::Session& session,
   if (found.rows.empty()) return std::nullopt;
   const core::Activity& entry = found.rows.front().value;
   LastTest test{.ok = false, .summary = {}, .at = entry.created_at};
-  if (const auto* ok = entry.details.if_contains("ok")) test.ok = *ok == true;
-  const auto* summary = entry.details.if_contains("summary");
-  if (summary != nullptr && summary->is_string()) test.summary = summary->as_string();
-  const auto* isolation = entry.details.if_contains("isolation");
-  if (isolation != nullptr && isolation->is_object()) test.isolation = isolation->as_object();
+  test.ok = is_true_in(entry.details, "ok");
+  test.summary = peek<std::string>(entry.details, "summary").value_or("");
+  test.isolation = peek<bj::object>(entry.details, "isolation");
   return test;
 }
 

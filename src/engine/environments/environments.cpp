@@ -1,5 +1,6 @@
 #include "engine/environments/environments.hpp"
 
+#include "base/json/peek.hpp"
 #include "egress/policy.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/allowed_places.hpp"
@@ -96,7 +97,7 @@ bj::object update_details(const UpdateEnvironment& change, const core::Environme
 Result<> Environments::check_provider(core::DriverKind driver, const bj::object& config) const {
   if (driver != core::DriverKind::sandbox) return {};
   const std::string key = core::provider_of(config);
-  if (const bj::value* rules = config.if_contains("egress"); rules != nullptr && key == "linux") {
+  if (const auto rules = peek<bj::value>(config, "egress"); rules && key == "linux") {
     const Result<egress::Policy> policy = egress::Policy::decode(*rules);
     if (!policy) return std::unexpected(egress::in_config(policy.error()));
   }

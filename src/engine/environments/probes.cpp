@@ -1,4 +1,5 @@
 // Tests of saved environments and of drafts.
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
@@ -105,8 +106,9 @@ Entry probe_entry(const core::CompanyId& company, std::string_view action, std::
                   const ProbeReport& report) {
   bj::object details{
       {"driver", name_of(report.driver)}, {"ok", report.ok}, {"summary", report.summary}};
-  const bj::value* isolation = report.details ? report.details->if_contains("isolation") : nullptr;
-  if (isolation != nullptr) details["isolation"] = *isolation;
+  if (auto isolation = peek<bj::value>(report.details, "isolation")) {
+    details["isolation"] = *std::move(isolation);
+  }
   return {company, action, "environment", std::move(id), std::move(details)};
 }
 

@@ -1,5 +1,6 @@
 #include "engine/leases/held_lease.hpp"
 
+#include "base/json/peek.hpp"
 #include "store/nodes.hpp"
 
 namespace berth::engine {
@@ -33,8 +34,7 @@ Result<> expect_held(store::Session& session, const core::LeaseRecord& lease,
 }
 
 bool is_frozen(const core::LeaseRecord& lease) {
-  const bj::value* frozen = lease.metadata ? lease.metadata->if_contains("frozen") : nullptr;
-  return frozen != nullptr && frozen->is_bool() && frozen->get_bool();
+  return peek<bool>(lease.metadata, "frozen").value_or(false);
 }
 
 Result<> expect_moving(const core::LeaseRecord& lease) {

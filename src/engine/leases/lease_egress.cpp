@@ -1,4 +1,5 @@
 // Egress of a leased place: what it may reach, and what it has requested.
+#include "base/json/peek.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
@@ -12,14 +13,14 @@ constexpr std::chrono::milliseconds egress_wait_max{60'000};
 constexpr std::chrono::milliseconds egress_look_every{500};
 
 bj::object* config_in(core::LeaseRecord& lease) {
-  bj::value* config = lease.metadata ? lease.metadata->if_contains("config") : nullptr;
-  return config != nullptr ? config->if_object() : nullptr;
+  if (!lease.metadata) return nullptr;
+  const auto config = lease.metadata->find("config");
+  return config != lease.metadata->end() ? config->value().if_object() : nullptr;
 }
 
-bj::object policy_in(core::LeaseRecord lease) {
-  const bj::object* config = config_in(lease);
-  const bj::value* policy = config != nullptr ? config->if_contains("egress") : nullptr;
-  return policy != nullptr && policy->is_object() ? policy->get_object() : bj::object{};
+bj::object policy_in(const core::LeaseRecord& lease) {
+  return peek<bj::object>(peek<bj::object>(lease.metadata, "config"), "egress")
+      .value_or(bj::object{});
 }
 
 // As a config stores it: absent fields are omitted.

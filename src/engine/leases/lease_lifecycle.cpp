@@ -1,6 +1,7 @@
 #include "engine/leases/lease_lifecycle.hpp"
 
 #include "base/fault_point.hpp"
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/provider_config.hpp"
 #include "core/fingerprint.hpp"
@@ -71,10 +72,7 @@ bj::object lease_metadata(const LeaseRecord& lease, const drivers::Acquired& acq
 
 // The issue that the run works on, if its caller named one.
 std::optional<core::IssueId> issue_of(const core::Run& run) {
-  const bj::value* found = run.context_snapshot.if_contains("issueId");
-  if (found == nullptr || !found->is_string()) return std::nullopt;
-  const auto id = core::IssueId::parse(std::string_view{found->get_string()});
-  return id ? std::optional{*id} : std::nullopt;
+  return peek<core::IssueId>(run.context_snapshot, "issueId");
 }
 
 void note_none_made(LeaseRecord& lease) {

@@ -1,5 +1,6 @@
 #include "engine/leases/leases.hpp"
 
+#include "base/json/peek.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/leases/lease_trace.hpp"
@@ -69,9 +70,7 @@ std::string next_step_of(const core::Sandbox& sandbox) {
 }
 
 std::optional<bj::object> told(const std::optional<bj::object>& metadata, std::string_view what) {
-  const bj::value* found = metadata ? metadata->if_contains(what) : nullptr;
-  if (found == nullptr || !found->is_object()) return std::nullopt;
-  return found->get_object();
+  return peek<bj::object>(metadata, what);
 }
 
 Entry status_entry(const core::LeaseRecord& lease, std::string_view action) {

@@ -1,24 +1,20 @@
 #include "engine/leases/reuse.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
+#include "core/config/environment_policy.hpp"
 
 namespace berth::engine {
 
 using core::LeasePolicy;
 
 bool asks_for_reuse(const bj::object& config) {
-  const bj::value* reuse = config.if_contains("reuseLease");
-  return reuse != nullptr && reuse->is_bool() && reuse->get_bool();
+  return read_loosely<core::SandboxFields>(config).reuse_lease;
 }
 
 LeasePolicy policy_of(const core::Environment& environment) {
-  std::optional<LeasePolicy> asked;
-  if (environment.metadata) {
-    const bj::value* value = environment.metadata->if_contains("leasePolicy");
-    if (value != nullptr && value->is_string()) {
-      asked = parse_name<LeasePolicy>(std::string_view{value->get_string()});
-    }
-  }
+  const auto asked =
+      parse_name<LeasePolicy>(core::policy_in(environment).lease_policy.value_or(""));
   if (environment.driver == core::DriverKind::sandbox && asks_for_reuse(environment.config)) {
     const bool by_workspace = asked == LeasePolicy::reuse_by_execution_workspace;
     return by_workspace ? *asked : LeasePolicy::reuse_by_environment;
@@ -36,8 +32,8 @@ bool lacks_reuse(const Catalog& catalog, const bj::object& config) {
 void forbid_reuse(core::DriverKind driver, bj::object& config) {
   bj::object* own = &config;
   if (driver == core::DriverKind::plugin) {
-    bj::value* inner = config.if_contains("driverConfig");
-    own = inner != nullptr ? inner->if_object() : nullptr;
+    const auto inner = config.find("driverConfig");
+    own = inner != config.end() ? inner->value().if_object() : nullptr;
   }
   if (own != nullptr && own->contains("reuseLease")) (*own)["reuseLease"] = false;
 }

@@ -1,5 +1,6 @@
 #include "engine/leases/sandbox_room.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 #include "store/companies.hpp"
@@ -23,9 +24,9 @@ struct Bound {
 };
 
 Result<> expect_within(const bj::object& config, const Bound& bound, const core::Company& company) {
-  const bj::value* value = config.if_contains(bound.field);
-  if (value == nullptr || !value->is_number()) return {};
-  const auto asked = value->to_number<double>();
+  const auto given = peek<double>(config, bound.field);
+  if (!given) return {};
+  const double asked = *given;
   const bool is_over_instance = bound.instance > 0 && asked > static_cast<double>(bound.instance);
   const bool is_over_company = bound.company > 0 && asked > static_cast<double>(bound.company);
   if (!is_over_instance && !is_over_company) return {};
@@ -40,14 +41,14 @@ Result<> expect_within(const bj::object& config, const Bound& bound, const core:
                     : std::string{"'berth settings set "} + bound.setting + "=NUMBER'";
   return std::unexpected(
       Error{Errc::unprocessable,
-            at + " is " + encode_text(*value) + ", and " + whose + " allows at most " + most,
+            at + " is " + encode_text(config.at(bound.field)) + ", and " + whose +
+                " allows at most " + most,
             "ask for at most " + most + ", or let an administrator raise it with " + raise,
             {{at, "is more than " + most}}});
 }
 
 std::int64_t pool_size_of(const bj::object& config) {
-  const bj::value* size = config.if_contains("poolSize");
-  return size != nullptr && size->is_int64() ? size->get_int64() : 0;
+  return read_loosely<core::LinuxConfig>(config).pool_size.value_or(0);
 }
 
 core::SandboxShare half_of(core::SandboxShare limit) {

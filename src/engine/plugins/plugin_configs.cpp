@@ -71,7 +71,7 @@ Task<core::ConfigForStore> PluginConfigs::prepare_sandbox(bj::object config) con
   // The provider's normalized config must not change the fields that Berth owns.
   for (const std::string_view ours :
        {"reuseLease", "timeoutMs", "streamRunLogs", "archiveOnRelease"}) {
-    if (const bj::value* value = applied.if_contains(ours)) stored[ours] = *value;
+    if (applied.contains(ours)) stored[ours] = applied.at(ours);
   }
   co_return core::take_secrets(schema, std::move(stored), {});
 }

@@ -1,5 +1,6 @@
 #include "engine/plugins/plugin_events.hpp"
 
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "engine/retry.hpp"
 #include "providers/metadata.hpp"
@@ -45,8 +46,8 @@ Result<EventRequest> parse_event_request(const bj::object& params) {
     return fail(Errc::validation_failed,
                 "/eventPattern: must be the name of an event, or end in \".*\"");
   }
-  const bj::value* filter = params.if_contains("filter");
-  if (filter == nullptr || filter->is_null()) return request;
+  const auto filter = peek<bj::value>(params, "filter");
+  if (!filter) return request;
   if (!filter->is_object()) return fail(Errc::validation_failed, "/filter: is not an object");
   const std::array<std::pair<std::string_view, std::optional<std::string>*>, 3> known{
       {{"companyId", &request.company_id},

@@ -2,6 +2,7 @@
 
 #include "base/async/offload.hpp"
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
 #include "core/config/config_schema.hpp"
@@ -84,9 +85,8 @@ bool has_dependencies(const std::string& package_folder) {
       read_file(package_folder + "/package.json", std::size_t{1} << 20);
   if (!text) return false;
   const Result<bj::value> json = parse_json(*text);
-  const bj::object* const object = json ? json->if_object() : nullptr;
-  const bj::value* const wanted = object != nullptr ? object->if_contains("dependencies") : nullptr;
-  return wanted != nullptr && wanted->is_object() && !wanted->get_object().empty();
+  if (!json) return false;
+  return !peek<bj::object>(*json, "dependencies").value_or(bj::object{}).empty();
 }
 
 bool is_package(const fs::path& folder) {

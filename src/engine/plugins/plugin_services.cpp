@@ -1,5 +1,6 @@
 #include "engine/plugins/plugin_services.hpp"
 
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "core/config/bindings.hpp"
@@ -29,8 +30,7 @@ Result<T> params_as(const bj::object& params) {
 }
 
 std::string text_in(const bj::object& params, std::string_view key) {
-  const bj::value* const found = params.if_contains(key);
-  return found != nullptr && found->is_string() ? std::string{found->get_string()} : std::string{};
+  return peek<std::string>(params, key).value_or("");
 }
 
 Result<core::CompanyId> company_of(const plugins::RequestScope& scope) {
@@ -242,8 +242,7 @@ Task<bj::value> PluginServices::get_state(Scope scope, bj::object params) {
 
 Task<bj::value> PluginServices::set_state(Scope scope, bj::object params) {
   BERTH_CO_TRY(const core::PluginStateKey key, state_key_of(scope, params));
-  const bj::value* const given = params.if_contains("value");
-  const bj::value value = given != nullptr ? *given : bj::value(nullptr);
+  const bj::value value = peek<bj::value>(params, "value").value_or(nullptr);
   BERTH_CO_DO(check_size(value, allowance_.value_bytes_max));
   BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_DO(expect_own(s, scope, key.scope_kind, key.scope_id));
@@ -327,9 +326,9 @@ Result<> PluginServices::count_secret_read(const Scope& scope) {
 Task<bj::value> PluginServices::resolve_secret(Scope scope, bj::object params) {
   BERTH_CO_TRY(const core::CompanyId company, company_of(scope));
   JsonIssues issues;
-  const bj::value* const given = params.if_contains("secretRef");
+  const auto given = peek<bj::value>(params, "secretRef");
   std::optional<core::SecretRef> ref;
-  if (given != nullptr && given->is_object()) {
+  if (given && given->is_object()) {
     ref = core::parse_secret_ref(*given, JsonAt{}, issues);
   }
   if (!ref) {
@@ -393,7 +392,7 @@ Task<bj::value> PluginServices::emit_event(Scope scope, bj::object params) {
     co_return fail(Errc::validation_failed, "an event has a name of a-z, 0-9, '.', '_' and '-'");
   }
   bj::object details{{"pluginKey", scope.plugin_key}};
-  if (const bj::value* payload = params.if_contains("payload")) details["payload"] = *payload;
+  if (params.contains("payload")) details["payload"] = params.at("payload");
   BERTH_CO_DO(expect_small(scope, details));
   const std::string action = "plugin." + scope.plugin_key + "." + name;
   BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
@@ -415,12 +414,12 @@ Task<bj::value> PluginServices::subscribe(Scope scope, bj::object params) {
 
 Task<bj::value> PluginServices::write_metric(Scope scope, bj::object params) {
   const std::string name = text_in(params, "name");
-  const bj::value* const value = params.if_contains("value");
-  if (name.empty() || value == nullptr || !value->is_number()) {
+  const auto value = peek<bj::value>(params, "value");
+  if (name.empty() || !value || !value->is_number()) {
     co_return fail(Errc::validation_failed, "a metric has a name and a number");
   }
   bj::object meta{{"value", *value}};
-  if (const bj::value* tags = params.if_contains("tags")) meta["tags"] = *tags;
+  if (params.contains("tags")) meta["tags"] = params.at("tags");
   BERTH_CO_DO(check_size(meta, allowance_.message_bytes_max));
   const Time now = services_.clock.now();
   keep_line({.id = core::EventId::make(services_.random, now),
@@ -438,16 +437,15 @@ Task<bj::value> PluginServices::write_log(Scope scope, bj::object params) {
   plugins::PluginLogLine line{.level = level.value_or(plugins::LogLevel::info),
                               .message = text_in(params, "message"),
                               .company_id = scope.company_id};
-  const bj::value* const meta = params.if_contains("meta");
-  if (meta != nullptr && meta->is_object()) line.meta = meta->get_object();
+  line.meta = peek<bj::object>(params, "meta").value_or(bj::object{});
   log(scope.plugin_id, std::move(line));
   co_return nullptr;
 }
 
 Task<bj::value> PluginServices::fetch(Scope /*scope*/, bj::object params) {
   FetchRequest request{.url = text_in(params, "url")};
-  if (const bj::value* given = params.if_contains("init"); given != nullptr && given->is_object()) {
-    BERTH_CO_TRY(FetchInit init, params_as<FetchInit>(given->get_object()));
+  if (const bj::object* const given = object_in(params, "init")) {
+    BERTH_CO_TRY(FetchInit init, params_as<FetchInit>(*given));
     if (init.method) request.method = *std::move(init.method);
     if (init.headers) request.headers = *std::move(init.headers);
     if (init.body) request.body = *std::move(init.body);

@@ -1,4 +1,5 @@
 // Company settings for plugins, and how plugins are doing.
+#include "base/json/peek.hpp"
 #include "core/config/provider_config.hpp"
 #include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
@@ -12,10 +13,9 @@ namespace {
 constexpr std::int64_t validate_ms = 10'000;
 
 Result<std::optional<core::ConfigSchema>> schema_of(const core::Plugin& plugin) {
-  const bj::value* const found = plugin.manifest.if_contains("instanceConfigSchema");
-  if (found == nullptr || !found->is_object()) return std::nullopt;
-  BERTH_TRY(core::ConfigSchema schema,
-            core::ConfigSchema::read(found->get_object(), "/instanceConfigSchema"));
+  const bj::object* const found = object_in(plugin.manifest, "instanceConfigSchema");
+  if (found == nullptr) return std::nullopt;
+  BERTH_TRY(core::ConfigSchema schema, core::ConfigSchema::read(*found, "/instanceConfigSchema"));
   return schema;
 }
 
@@ -148,12 +148,10 @@ Task<ConfigTest> Plugins::test_config(core::Call call, std::string name,
   const bj::object* const said = answer->if_object();
   if (said == nullptr)
     co_return fail(Errc::plugin_protocol, "validateConfig: the answer is not an object");
-  const bj::value* const ok = said->if_contains("ok");
-  out.valid = ok != nullptr && ok->is_bool() && ok->get_bool();
-  if (const bj::value* errors = said->if_contains("errors");
-      errors != nullptr && errors->is_array() && !errors->get_array().empty() &&
-      errors->get_array().front().is_string()) {
-    const bj::string& first = errors->get_array().front().get_string();
+  out.valid = is_true_in(*said, "ok");
+  const bj::array* const errors = array_in(*said, "errors");
+  if (errors != nullptr && !errors->empty() && errors->front().is_string()) {
+    const bj::string& first = errors->front().get_string();
     out.message = place_->host.cleaned(row.value.id, {first.data(), first.size()});
   }
   co_return out;

@@ -1,6 +1,7 @@
 #include "engine/plugins/plugins.hpp"
 
 #include "base/fault_point.hpp"
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "engine/plugins/plugin_egress.hpp"
 #include "engine/upkeep/node_life.hpp"
@@ -31,9 +32,8 @@ void describe(core::Plugin& row, const FetchedPackage& fetched) {
 std::vector<std::string> added_capabilities(const core::Plugin& before,
                                             const plugins::Manifest& after) {
   std::set<std::string> known;
-  if (const bj::value* list = before.manifest.if_contains("capabilities");
-      list != nullptr && list->is_array()) {
-    for (const bj::value& name : list->get_array()) {
+  if (const bj::array* list = array_in(before.manifest, "capabilities")) {
+    for (const bj::value& name : *list) {
       if (name.is_string()) known.emplace(name.get_string());
     }
   }

@@ -1,5 +1,6 @@
 // What an agent's program receives besides its config, and what it reported when it failed.
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "core/output/agent_failure.hpp"
 #include "core/output/redaction.hpp"
 #include "engine/environments/allowed_places.hpp"
@@ -17,9 +18,8 @@ constexpr std::size_t prompt_bytes_max = 64UL * 1024;
 constexpr std::size_t excerpt_bytes_max = 160;
 
 std::optional<std::string> filled_text_at(const bj::object& object, std::string_view key) {
-  const bj::value* value = object.if_contains(key);
-  if (value == nullptr || !value->is_string() || value->get_string().empty()) return std::nullopt;
-  return std::string{value->get_string()};
+  auto text = peek<std::string>(object, key);
+  return text && !text->empty() ? std::move(text) : std::nullopt;
 }
 
 std::string first_line(std::string_view text) {
@@ -57,15 +57,14 @@ Result<std::string> read_instructions(const std::string& path) {
 
 std::optional<core::SessionUsage> usage_after(const core::Run& run) {
   if (!run.session_id_after || !run.result_json) return std::nullopt;
-  const bj::value* sum = run.result_json->if_contains("sessionUsage");
+  const bool is_apart = run.result_json->contains("sessionUsage");
   // Older servers stored the session's total as the run's usage.
-  if (sum == nullptr) sum = run.result_json->if_contains("usage");
-  if (sum == nullptr || !sum->is_object()) return std::nullopt;
+  const bj::object* sum = object_in(*run.result_json, is_apart ? "sessionUsage" : "usage");
+  if (sum == nullptr) return std::nullopt;
   core::SessionUsage out{.session_id = *run.session_id_after,
                          .model = filled_text_at(*run.result_json, "model")};
   const auto count = [&](std::string_view key) -> std::int64_t {
-    const bj::value* value = sum->get_object().if_contains(key);
-    return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+    return peek<std::int64_t>(*sum, key).value_or(0);
   };
   out.usage = {.input_tokens = count("inputTokens"),
                .cached_input_tokens = count("cachedInputTokens"),

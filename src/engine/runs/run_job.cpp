@@ -1,8 +1,11 @@
 #include "engine/runs/run_job.hpp"
 
 #include "base/fault_point.hpp"
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
+#include "core/config/adapter_schema.hpp"
 #include "core/config/environment_config.hpp"
+#include "core/config/environment_policy.hpp"
 #include "core/config/linux_config.hpp"
 #include "engine/retry.hpp"
 #include "engine/runs/run_notes.hpp"
@@ -56,9 +59,8 @@ bool is_elsewhere(const drivers::PlaceRef& place, core::DriverKind driver) {
 
 // The model that an agent's config names.
 std::optional<std::string> model_of(const core::Agent& agent) {
-  const bj::value* model = agent.adapter_config.if_contains("model");
-  if (model == nullptr || !model->is_string() || model->get_string().empty()) return std::nullopt;
-  return std::string{model->get_string()};
+  auto model = read_loosely<core::AgentSettings>(agent.adapter_config).model;
+  return model && !model->empty() ? std::move(model) : std::nullopt;
 }
 
 std::string sentence_of(const core::Environment& environment) {
@@ -71,9 +73,9 @@ std::string sentence_of(const core::Environment& environment) {
 // processes.
 bool counts_for_whole(std::string_view name, const bj::value& whole, const bj::object& command) {
   if (!whole.is_int64()) return !whole.is_null();
-  const bj::value* own = command.if_contains(name);
-  if (own == nullptr || !own->is_number()) return true;
-  if (name == "cpuMs") return whole.get_int64() >= own->to_number<std::int64_t>();
+  const auto own = peek<double>(command, name);
+  if (!own) return true;
+  if (name == "cpuMs") return static_cast<double>(whole.get_int64()) >= *own;
   return whole.get_int64() != 0;
 }
 
@@ -204,11 +206,7 @@ Task<> RunJob::find_place() {
 
 Task<> RunJob::acquire() {
   drivers::Callback callback{.candidates = tools_.options.api_candidates};
-  const bj::value* request = environment_ && environment_->metadata
-                                 ? environment_->metadata->if_contains("callback")
-                                 : nullptr;
-  const bool declined =
-      request != nullptr && request->is_string() && request->get_string() == "none";
+  const bool declined = environment_ && core::policy_in(*environment_).callback == "none";
   callback.required = agent_.has_value() && !declined;
   if (declined) callback.candidates.clear();
   const auto enter = [this](store::Session& s) {

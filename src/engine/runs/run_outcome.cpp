@@ -1,4 +1,6 @@
 // What the end of a command means for its run.
+#include "base/json/peek.hpp"
+#include "core/config/sandbox_fields.hpp"
 #include "engine/runs/run_job.hpp"
 
 namespace berth::engine {
@@ -7,14 +9,13 @@ using core::RunEvent;
 
 Error RunJob::timeout_error(const std::optional<Error>& said) const {
   const auto own = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
-  const bj::value* config = place_ ? place_->config.if_contains("timeoutMs") : nullptr;
+  const auto config =
+      place_ ? read_loosely<core::SandboxFields>(place_->config).timeout_ms : std::nullopt;
   // The shorter limit applies, so a longer one of the run would not help. Only in the sandbox of a
   // plugin does a run's own limit replace that of the config.
   const bool replaces = lease_.value.teardown.plugin_id && own;
-  const bool is_environments =
-      config != nullptr && config->is_int64() &&
-      (replaces ? config->get_int64() == *own : !own || config->get_int64() <= *own);
-  const std::int64_t limit = is_environments ? config->get_int64() : own.value_or(0);
+  const bool is_environments = config && (replaces ? *config == *own : !own || *config <= *own);
+  const std::int64_t limit = is_environments ? *config : own.value_or(0);
   Error error{Errc::timed_out, "Timed out after " + std::to_string(limit) + " ms",
               is_environments ? "raise timeoutMs in the config of the environment"
                               : "give the run a longer timeout"};

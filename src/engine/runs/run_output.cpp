@@ -2,6 +2,7 @@
 
 #include "base/async/offload.hpp"
 #include "base/id.hpp"
+#include "base/json/peek.hpp"
 #include "base/text.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/run_events.hpp"
@@ -109,9 +110,8 @@ asio::awaitable<std::vector<core::AgentEvent>> RunOutput::read_agent(std::string
 void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
   for (core::AgentEvent& event : events) {
     if (event.kind == core::AgentEventKind::session && !session_) {
-      const bj::value* id = event.payload.if_contains("sessionId");
-      if (id != nullptr && id->is_string() && is_uuid(id->get_string()))
-        session_ = id->get_string();
+      auto id = peek<std::string>(event.payload, "sessionId");
+      if (id && is_uuid(*id)) session_ = *std::move(id);
     }
     // After a restart the output is read from the beginning; its first events are already stored.
     if (events_known_ > 0) {

@@ -1,5 +1,8 @@
 // A run's command: its command line, its variables and its secrets.
+#include "base/json/peek.hpp"
+#include "core/config/adapter_schema.hpp"
 #include "core/config/adapters.hpp"
+#include "core/config/sandbox_fields.hpp"
 #include "engine/runs/run_inputs.hpp"
 #include "engine/runs/run_job.hpp"
 #include "engine/runs/run_secrets.hpp"
@@ -13,13 +16,6 @@ namespace {
 // must not hold its place forever.
 constexpr std::int64_t agent_sandbox_timeout_ms = std::int64_t{4} * 60 * 60 * 1000;
 
-// A sandbox's config may limit every command in it.
-std::optional<std::int64_t> timeout_in(const bj::object& config) {
-  const bj::value* limit = config.if_contains("timeoutMs");
-  if (limit == nullptr || !limit->is_int64()) return std::nullopt;
-  return limit->get_int64();
-}
-
 std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
                                     const std::optional<std::int64_t>& other) {
   if (!one || !other) return one ? one : other;
@@ -28,9 +24,8 @@ std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
 
 // The limit for an agent that sets none; a negative one asks for no limit.
 std::optional<std::int64_t> agent_limit(const core::Agent& agent, const core::LeaseRecord& lease) {
-  const bj::value* seconds = agent.adapter_config.if_contains("timeoutSec");
   const bool declines =
-      seconds != nullptr && seconds->is_number() && seconds->to_number<double>() < 0;
+      read_loosely<core::AgentSettings>(agent.adapter_config).timeout_sec.value_or(0) < 0;
   if (declines || lease.driver != core::DriverKind::sandbox) return std::nullopt;
   return agent_sandbox_timeout_ms;
 }
@@ -40,7 +35,9 @@ std::optional<std::int64_t> agent_limit(const core::Agent& agent, const core::Le
 // lifetime.
 std::optional<std::int64_t> limit_of(const std::optional<std::int64_t>& own,
                                      const core::LeaseRecord& lease) {
-  const std::optional<std::int64_t> configured = timeout_in(lease.teardown.config);
+  // A sandbox's config may limit every command in it.
+  const std::optional<std::int64_t> configured =
+      read_loosely<core::SandboxFields>(lease.teardown.config).timeout_ms;
   if (lease.teardown.plugin_id) return own ? own : configured;
   return shorter(own, configured);
 }
@@ -132,9 +129,8 @@ Result<core::RunEnvironment> RunJob::environment_for(const Plan& plan, const cor
   layers.push_back(
       {core::SecretTarget::environment, environment_->id.str(), environment_->env_vars});
   if (agent_) {
-    const bj::value* env = agent_->adapter_config.if_contains("env");
-    if (env != nullptr && env->is_object()) {
-      layers.push_back({core::SecretTarget::agent, agent_->id.str(), env->get_object()});
+    if (auto env = read_loosely<core::AgentSettings>(agent_->adapter_config).env) {
+      layers.push_back({core::SecretTarget::agent, agent_->id.str(), *std::move(env)});
     }
   }
   layers.push_back({core::SecretTarget::run, id_.str(), input.env});

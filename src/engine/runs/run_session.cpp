@@ -1,7 +1,9 @@
 // What an agent continues with: its home, and the session that its program keeps there.
 #include "base/fault_point.hpp"
 #include "base/id.hpp"
+#include "base/json/peek.hpp"
 #include "core/admission.hpp"
+#include "core/config/adapter_schema.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 #include "engine/accounts/agent_homes.hpp"
@@ -17,9 +19,9 @@ namespace {
 // folders are ignored.
 std::vector<std::string> folders_at(const bj::object& config, std::string_view key) {
   std::vector<std::string> out;
-  const bj::value* list = config.if_contains(key);
-  if (list == nullptr || !list->is_array()) return out;
-  for (const bj::value& one : list->get_array()) {
+  const bj::array* list = array_in(config, key);
+  if (list == nullptr) return out;
+  for (const bj::value& one : *list) {
     const bool is_folder = one.is_string() && one.get_string().starts_with("/") &&
                            one.get_string().find(':') == bj::string::npos;
     if (is_folder) out.emplace_back(one.get_string());
@@ -31,9 +33,8 @@ std::vector<std::string> folders_at(const bj::object& config, std::string_view k
 bool moves_sessions(const core::Agent& agent, const core::Environment& environment) {
   const char* name =
       agent.adapter_type == core::AdapterType::claude_local ? "CLAUDE_CONFIG_DIR" : "CODEX_HOME";
-  const bj::value* env = agent.adapter_config.if_contains("env");
-  const bool by_agent = env != nullptr && env->is_object() &&
-                        (env->get_object().contains(name) || env->get_object().contains("HOME"));
+  const auto env = read_loosely<core::AgentSettings>(agent.adapter_config).env;
+  const bool by_agent = env && (env->contains(name) || env->contains("HOME"));
   return by_agent || environment.env_vars.contains(name) || environment.env_vars.contains("HOME");
 }
 

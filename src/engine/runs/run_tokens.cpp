@@ -1,6 +1,7 @@
 #include "engine/runs/run_tokens.hpp"
 
 #include "base/digest.hpp"
+#include "base/json/peek.hpp"
 #include "engine/accounts/tokens.hpp"
 #include "engine/secrets/sealed_settings.hpp"
 #include "store/runs.hpp"
@@ -47,10 +48,8 @@ std::string payload_of(const core::Run& run, core::AdapterType adapter) {
   return base64url({reinterpret_cast<const unsigned char*>(text.data()), text.size()});
 }
 
-std::string_view claim_at(const bj::object& claims, std::string_view name) {
-  const bj::value* found = claims.if_contains(name);
-  return found != nullptr && found->is_string() ? std::string_view{found->get_string()}
-                                                : std::string_view{};
+std::string claim_at(const bj::object& claims, std::string_view name) {
+  return peek<std::string>(claims, name).value_or("");
 }
 
 // Only for data signed with our key, so a missing or odd claim needs no detailed error.
@@ -61,13 +60,13 @@ std::optional<Claims> read_claims(std::string_view payload) {
   if (!document || !document->is_object()) return std::nullopt;
   const bj::object& claims = document->get_object();
   if (claim_at(claims, "iss") != issuer || claim_at(claims, "aud") != audience) return std::nullopt;
-  const bj::value* expiry = claims.if_contains("exp");
-  if (expiry == nullptr || !expiry->is_int64()) return std::nullopt;
+  const auto expiry = peek<std::int64_t>(claims, "exp");
+  if (!expiry) return std::nullopt;
   const auto agent = core::AgentId::parse(claim_at(claims, "sub"));
   const auto company = core::CompanyId::parse(claim_at(claims, "company_id"));
   const auto run = core::RunId::parse(claim_at(claims, "run_id"));
   if (!agent || !company || !run) return std::nullopt;
-  return Claims{*agent, *company, *run, expiry->get_int64()};
+  return Claims{*agent, *company, *run, *expiry};
 }
 
 std::string signature_of(const Secret& key, std::string_view text) {

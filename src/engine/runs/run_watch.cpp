@@ -1,6 +1,8 @@
 // What is watched while an agent's command runs, and what was denied to it.
 #include "base/disk_room.hpp"
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
+#include "core/config/adapter_schema.hpp"
 #include "engine/retry.hpp"
 #include "engine/runs/run_job.hpp"
 
@@ -17,20 +19,18 @@ constexpr std::uint64_t disk_looks_ahead = 4;
 constexpr std::uint64_t disk_margin_bytes = std::uint64_t{16} << 20;
 // A home that grew by less is not the one that fills the disk.
 constexpr std::int64_t home_growth_bytes_min = std::int64_t{1} << 20;
-constexpr std::int64_t unreachable_sec_default = 120;
 constexpr std::size_t denied_max = 50;  // events per run
 constexpr std::size_t denied_pages_max = 64;
 
 // 0: it may retry forever.
 std::int64_t unreachable_ms(const core::Agent& agent) {
-  const bj::value* value = agent.adapter_config.if_contains("unreachableSec");
-  if (value == nullptr || !value->is_number()) return unreachable_sec_default * 1000;
-  return static_cast<std::int64_t>(std::clamp(value->to_number<double>(), 0.0, 1e6) * 1000);
+  const double seconds = read_loosely<core::AgentSettings>(agent.adapter_config).unreachable_sec;
+  return static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e6) * 1000);
 }
 
 std::string entry_text(const bj::object& entry, std::string_view key) {
-  const bj::value* value = entry.if_contains(key);
-  if (value == nullptr || value->is_null()) return {};
+  const auto value = peek<bj::value>(entry, key);
+  if (!value) return {};
   return value->is_string() ? std::string{value->get_string()} : encode_text(*value);
 }
 

@@ -1,5 +1,6 @@
 #include "engine/secrets/vault_key.hpp"
 
+#include "base/json/peek.hpp"
 #include "store/settings.hpp"
 
 namespace berth::engine {
@@ -8,8 +9,7 @@ namespace {
 const std::string vault_setting = "vault";
 
 std::string key_in(const bj::object& document) {
-  const bj::value* key = document.if_contains("keyId");
-  return key != nullptr && key->is_string() ? std::string{key->get_string()} : std::string{};
+  return peek<std::string>(document, "keyId").value_or("");
 }
 
 std::unexpected<Error> wrong_key(const std::string& wanted) {

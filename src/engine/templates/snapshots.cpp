@@ -1,6 +1,7 @@
 #include "engine/templates/snapshots.hpp"
 
 #include "base/fault_point.hpp"
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
@@ -48,9 +49,7 @@ Result<> expect_no_run(store::Session& session, const LeaseRecord& lease) {
 constexpr const char* pending_rollback = "rollingBack";
 
 bool awaits_rollback(const LeaseRecord& lease, const std::string& mark) {
-  const bj::value* pending =
-      lease.metadata ? lease.metadata->if_contains(pending_rollback) : nullptr;
-  return pending != nullptr && *pending == bj::value(mark);
+  return peek<std::string>(lease.metadata, pending_rollback) == mark;
 }
 
 template <class Name>
@@ -72,9 +71,7 @@ class UnderWay {
 // plugin.
 void tell_of_fresh_place(drivers::PlaceRef& facts, std::optional<std::string> id,
                          bj::object metadata) {
-  if (const bj::value* plugin = facts.metadata.if_contains("pluginId")) {
-    metadata["pluginId"] = *plugin;
-  }
+  if (facts.metadata.contains("pluginId")) metadata["pluginId"] = facts.metadata.at("pluginId");
   facts.provider_lease_id = std::move(id);
   facts.metadata = std::move(metadata);
 }

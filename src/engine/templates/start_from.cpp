@@ -1,5 +1,6 @@
 #include "engine/templates/start_from.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/config_path.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
@@ -17,9 +18,7 @@ using StoredTemplate = core::Stored<core::Template>;
 // are theirs.
 std::optional<std::string> named_in(const bj::object& config) {
   if (core::provider_of(config) != core::linux_provider) return std::nullopt;
-  const bj::value* named = config.if_contains("template");
-  if (named == nullptr || !named->is_string()) return std::nullopt;
-  return std::string{named->get_string()};
+  return read_loosely<core::LinuxConfig>(config).template_;
 }
 
 Result<std::optional<StoredTemplate>> find(store::Session& session,

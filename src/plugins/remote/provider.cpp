@@ -1,5 +1,6 @@
 #include "plugins/remote/provider.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/provider_config.hpp"
 #include "plugins/remote/provider_place.hpp"
@@ -23,17 +24,16 @@ constexpr std::chrono::milliseconds margin = 30s;  // of the call's deadline ove
 
 std::vector<std::string> texts_at(const bj::object& object, std::string_view key) {
   std::vector<std::string> all;
-  const bj::value* list = object.if_contains(key);
-  if (list == nullptr || !list->is_array()) return all;
-  for (const bj::value& entry : list->get_array()) {
+  const bj::array* list = array_in(object, key);
+  if (list == nullptr) return all;
+  for (const bj::value& entry : *list) {
     if (entry.is_string()) all.emplace_back(entry.get_string());
   }
   return all;
 }
 
 bj::object object_at(const bj::object& object, std::string_view key) {
-  const bj::value* found = object.if_contains(key);
-  return found != nullptr && found->is_object() ? found->get_object() : bj::object{};
+  return peek<bj::object>(object, key).value_or(bj::object{});
 }
 
 bj::value or_null(const std::optional<std::string>& text) {
@@ -219,10 +219,7 @@ Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
   for (std::vector<std::string>* const words : {&verdict.errors, &verdict.warnings}) {
     for (std::string& one : *words) one = plugin->given().clean(one);
   }
-  const bj::value* normalized = object->if_contains("normalizedConfig");
-  if (normalized != nullptr && normalized->is_object()) {
-    verdict.normalized = normalized->get_object();
-  }
+  verdict.normalized = peek<bj::object>(*object, "normalizedConfig");
   co_return verdict;
 }
 
@@ -245,10 +242,10 @@ Task<providers::Verdict> RemoteProvider::probe(const PlaceRef& lease) {
   verdict.details["metadata"] = std::move(metadata);
   verdict.details["pluginKey"] = place.driver.plugin_key;
   verdict.details["diagnostics"] = bj::array{};
-  const bj::value* diagnostics = object->if_contains("diagnostics");
-  if (diagnostics == nullptr || !diagnostics->is_array()) co_return verdict;
+  const bj::array* diagnostics = array_in(*object, "diagnostics");
+  if (diagnostics == nullptr) co_return verdict;
   verdict.details["diagnostics"] = *diagnostics;
-  for (const bj::value& one : diagnostics->get_array()) {
+  for (const bj::value& one : *diagnostics) {
     if (one.is_object()) verdict.steps.push_back(step_of(one.get_object()));
   }
   co_return verdict;

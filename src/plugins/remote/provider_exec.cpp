@@ -1,3 +1,4 @@
+#include "base/json/peek.hpp"
 #include "plugins/remote/provider.hpp"
 
 #include "base/async/condition.hpp"
@@ -366,8 +367,7 @@ Task<> RemoteProvider::execute(std::shared_ptr<Running> running, std::shared_ptr
     co_return Result<>{};
   }
   const bj::object* answer = result->if_object();
-  const bj::value* code = answer == nullptr ? nullptr : answer->if_contains("exitCode");
-  if (code == nullptr) {
+  if (answer == nullptr || !answer->contains("exitCode")) {
     running->finish({.failure = Error{Errc::plugin_protocol,
                                       "environmentExecute: the answer has no exitCode"}});
     co_return Result<>{};
@@ -375,7 +375,7 @@ Task<> RemoteProvider::execute(std::shared_ptr<Running> running, std::shared_ptr
   running->take_rest(OutputKind::out, text_at(*answer, "stdout").value_or(""));
   running->take_rest(OutputKind::err, text_at(*answer, "stderr").value_or(""));
   SpoolEnd end{.ended = {.outcome = Outcome::exited, .signal = text_at(*answer, "signal")}};
-  if (code->is_number()) end.ended.exit_code = code->to_number<std::int64_t>();
+  end.ended.exit_code = peek<std::int64_t>(*answer, "exitCode");
   if (end.ended.signal && !end.ended.exit_code) end.ended.outcome = Outcome::signaled;
   if (is_true_at(*answer, "timedOut")) end.ended.outcome = Outcome::timed_out;
   end.ended.outcome = running->outcome_or(end.ended.outcome);
@@ -493,8 +493,7 @@ auto RemoteProvider::run_small(const Place& place, SmallCommand command) const -
   Output output;
   const bj::object* answer = result->if_object();
   if (answer == nullptr) co_return fail(Errc::plugin_protocol, "environmentExecute: no object");
-  const bj::value* code = answer->if_contains("exitCode");
-  if (code != nullptr && code->is_number()) output.exit_code = code->to_number<std::int64_t>();
+  if (const auto code = peek<std::int64_t>(*answer, "exitCode")) output.exit_code = *code;
   output.out = text_at(*answer, "stdout").value_or("");
   output.err = text_at(*answer, "stderr").value_or("");
   co_return output;

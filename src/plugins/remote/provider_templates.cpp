@@ -1,4 +1,5 @@
 // Sandboxes that a user prepares by hand, and templates captured from sandboxes.
+#include "base/json/peek.hpp"
 #include "plugins/remote/provider_place.hpp"
 #include "plugins/remote/remote_config.hpp"
 #include "providers/metadata.hpp"
@@ -29,11 +30,6 @@ Result<> expect_able(const Supervisor& plugin, const DriverPlace& driver, const 
 
 std::unexpected<Error> wrong_template_answer(const std::string& method, const std::string& why) {
   return fail(Errc::plugin_protocol, method + ": " + why, "report it to the author of the plugin");
-}
-
-const bj::object* find_object(const bj::object& object, std::string_view key) {
-  const bj::value* found = object.if_contains(key);
-  return found == nullptr ? nullptr : found->if_object();
 }
 
 std::optional<Time> time_at(const bj::object& object, std::string_view key) {
@@ -94,7 +90,7 @@ Task<SetupDoor> RemoteProvider::setup_door(const PlaceRef& lease) {
   const bj::object* object = answer.if_object();
   if (object == nullptr) co_return wrong_template_answer(method, "the answer is not an object");
   SetupDoor door;
-  if (const bj::object* payload = find_object(*object, "connectionPayload")) {
+  if (const bj::object* payload = object_in(*object, "connectionPayload")) {
     door.type = text_at(*payload, "type").value_or("unknown");
     door.command = text_at(*payload, "command");
     door.token = text_at(*payload, "token");
@@ -144,7 +140,7 @@ Task<execution::CapturedTemplate> RemoteProvider::capture_template(
   const bj::object* object = answer.if_object();
   const std::string ref = object == nullptr ? "" : text_at(*object, "templateRef").value_or("");
   if (ref.empty()) co_return wrong_template_answer(method, "the answer has no templateRef");
-  const bj::object* own = find_object(*object, "metadata");
+  const bj::object* own = object_in(*object, "metadata");
   execution::CapturedTemplate made{
       .ref = ref,
       .kind = parse_name<core::TemplateKind>(text_at(*object, "templateKind").value_or(""))

@@ -1,5 +1,6 @@
 #include "plugins/remote/remote_config.hpp"
 
+#include "base/json/peek.hpp"
 #include "base/text.hpp"
 #include "providers/metadata.hpp"
 
@@ -19,7 +20,10 @@ constexpr std::size_t shortest_secret = 4;  // a shorter one occurs in too many 
 constexpr std::int64_t milliseconds_max = 86'400'000;
 
 bj::value* step(bj::value& at, std::string_view key) {
-  if (bj::object* object = at.if_object()) return object->if_contains(key);
+  if (bj::object* object = at.if_object()) {
+    const auto field = object->find(key);
+    return field != object->end() ? &field->value() : nullptr;
+  }
   bj::array* array = at.if_array();
   if (array == nullptr) return nullptr;
   std::size_t index = 0;
@@ -95,17 +99,14 @@ bj::object lease_metadata(const LeaseKeys& keys, const bj::object& stored_config
 }
 
 bj::object provider_metadata_of(const bj::object& lease_metadata) {
-  const bj::value* own = lease_metadata.if_contains("providerMetadata");
-  if (own != nullptr && own->is_object()) return own->get_object();
+  if (const bj::object* own = object_in(lease_metadata, "providerMetadata")) return *own;
   bj::object all = lease_metadata;
   all.erase("leaseFacts");  // these belong to the host
   return all;
 }
 
 std::optional<bj::object> stored_config_of(const bj::object& lease_metadata) {
-  const bj::value* config = lease_metadata.if_contains("providerConfig");
-  if (config == nullptr || !config->is_object()) return std::nullopt;
-  return config->get_object();
+  return peek<bj::object>(lease_metadata, "providerConfig");
 }
 
 void mark_setup(bj::object& lease_metadata) {
@@ -118,12 +119,10 @@ bool is_setup(const bj::object& lease_metadata) {
 
 std::optional<std::chrono::milliseconds> milliseconds_at(const bj::object& config,
                                                          std::string_view key) {
-  const bj::value* value = config.if_contains(key);
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  const auto number = value->to_number<double>();
-  if (!std::isfinite(number) || number < 1) return std::nullopt;
+  const auto number = peek<double>(config, key);
+  if (!number || !std::isfinite(*number) || *number < 1) return std::nullopt;
   return std::chrono::milliseconds{
-      static_cast<std::int64_t>(std::min(number, static_cast<double>(milliseconds_max)))};
+      static_cast<std::int64_t>(std::min(*number, static_cast<double>(milliseconds_max)))};
 }
 
 }  // namespace berth::plugins

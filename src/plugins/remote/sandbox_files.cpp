@@ -1,6 +1,7 @@
 #include "plugins/remote/sandbox_files.hpp"
 
 #include "base/base64.hpp"
+#include "base/json/peek.hpp"
 #include "base/text.hpp"
 #include "plugins/box.hpp"
 #include "plugins/remote/file_scripts.hpp"
@@ -436,9 +437,8 @@ Task<> SandboxFiles::move(const Place& place, Mapping mapping) {
     }
     co_return std::unexpected(answer.error());
   }
-  const bj::object* object = answer->if_object();
-  const bj::value* done = object == nullptr ? nullptr : object->if_contains("operations");
-  if (done == nullptr || !done->is_array() || done->get_array().size() != 1) {
+  const auto done = peek<bj::array>(*answer, "operations");
+  if (!done || done->size() != 1) {
     co_return fail(Errc::plugin_protocol,
                    mapping.method + ": the answer is not one entry per operation",
                    "report it to the author of the plugin");

@@ -1,7 +1,7 @@
 #include "providers/linux/lease_metadata.hpp"
 
+#include "base/json/peek.hpp"
 #include "core/rows/environment.hpp"
-#include "providers/metadata.hpp"
 
 namespace berth::providers {
 
@@ -13,10 +13,6 @@ bool is_minimal(const keeper::Confined& confined) {
 
 std::string box_of(const execution::KeptFolder& folder) {
   return folder.keeper() + "/" + std::string{keeper::sandbox::box_folder};
-}
-
-std::string box_in(const bj::object& metadata) {
-  return text_at(metadata, "box").value_or("");
 }
 
 bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
@@ -36,16 +32,20 @@ bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
   return metadata;
 }
 
-std::vector<std::string> image_environment(const bj::object& metadata) {
-  const bj::value* entries = metadata.if_contains("imageEnvironment");
-  if (entries == nullptr) return {};
-  return decode<std::vector<std::string>>(*entries).value_or(std::vector<std::string>{});
+std::optional<bj::object> LinuxLease::own_config() const {
+  return provider == core::linux_provider ? config : std::nullopt;
 }
 
-InsideUser user_in(const bj::object& metadata, const LinuxConfig& config) {
-  const bj::value* user = metadata.if_contains("user");
-  if (user == nullptr) return user_of(config, {});
-  return decode<InsideUser>(*user).value_or(user_of(config, {}));
+std::string LinuxLease::cwd() const {
+  return remote_cwd.value_or(std::string{usual_workdir});
+}
+
+InsideUser LinuxLease::user_for(const LinuxConfig& wanted) const {
+  return user ? *user : user_of(wanted, {});
+}
+
+LinuxLease linux_lease(const bj::object& metadata) {
+  return read_loosely<LinuxLease>(metadata);
 }
 
 Result<> check_ways_out(const LinuxConfig& config, const keeper::Confined& confined) {

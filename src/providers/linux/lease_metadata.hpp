@@ -24,10 +24,29 @@ std::string box_of(const execution::KeptFolder& folder);
 // The box is empty if the sandbox has its own root.
 bj::object metadata_of(const core::LinuxConfig& config, const RootLayers& root,
                        const keeper::Confined& confined, const std::string& box);
-std::string box_in(const bj::object& metadata);
-std::vector<std::string> image_environment(const bj::object& metadata);
-// The user as which a lease's commands run.
-InsideUser user_in(const bj::object& metadata, const core::LinuxConfig& config);
+
+// The facts of metadata_of, as a lease has them. A row of an older server may lack some.
+struct LinuxLease {
+  std::optional<std::string> provider;
+  bool reuse_lease = false;
+  std::optional<std::string> remote_cwd;
+  std::vector<std::string> image_environment;
+  std::optional<InsideUser> user;
+  std::optional<bj::object> config;
+  std::string box;
+  std::optional<std::string> agent_home;
+
+  // Only a sandbox of this provider has recorded its config here.
+  std::optional<bj::object> own_config() const;
+  std::string cwd() const;
+  // The user as which the lease's commands run.
+  InsideUser user_for(const core::LinuxConfig& wanted) const;
+};
+BOOST_DESCRIBE_STRUCT(LinuxLease, (),
+                      (provider, reuse_lease, remote_cwd, image_environment, user, config, box,
+                       agent_home))
+
+LinuxLease linux_lease(const bj::object& metadata);
 
 // Whether such a sandbox can have the egress that the config requests.
 Result<> check_ways_out(const core::LinuxConfig& config, const keeper::Confined& confined);

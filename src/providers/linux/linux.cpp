@@ -3,14 +3,15 @@
 #include "base/async/offload.hpp"
 #include "base/fault_point.hpp"
 #include "base/files.hpp"
+#include "base/json/peek.hpp"
 #include "base/log.hpp"
+#include "core/config/sandbox_fields.hpp"
 #include "images/image.hpp"
 #include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "providers/linux/inside.hpp"
 #include "providers/linux/lease_metadata.hpp"
 #include "providers/linux/listening.hpp"
 #include "providers/linux/probe_steps.hpp"
-#include "providers/metadata.hpp"
 
 #include <sys/stat.h>
 
@@ -35,9 +36,14 @@ Result<LinuxConfig> read_linux_config(const bj::object& config) {
   return read_config;
 }
 
+// What its sandbox was made with, where the lease has recorded it.
+Result<LinuxConfig> config_of(const LinuxLease& facts, const execution::PlaceRef& lease) {
+  return read_linux_config(facts.own_config().value_or(lease.config));
+}
+
 // Empty if the config does not name one, as for a sandbox that is no longer recorded.
 std::string image_in(const bj::object& config) {
-  return config.contains("template") ? "" : text_at(config, "image").value_or("");
+  return config.contains("template") ? "" : read_loosely<LinuxConfig>(config).image.value_or("");
 }
 
 bool is_there(const std::string& path) {
@@ -306,14 +312,14 @@ Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
 
 Task<Linux::WayOut> Linux::restore_way_out(const PlaceRef& lease) {
   const std::string id = id_of(lease);
-  if (egress_gateway_ == nullptr || !box_in(lease.metadata).empty()) co_return WayOut::open;
+  const LinuxLease facts = linux_lease(lease.metadata);
+  if (egress_gateway_ == nullptr || !facts.box.empty()) co_return WayOut::open;
   // For a new sandbox it is opened in parallel with the rest; no command starts without it.
   if (egress_gateway_->has(id)) {
     BERTH_CO_DO(co_await egress_gateway_->wait(id));
     co_return WayOut::open;
   }
-  BERTH_CO_TRY(LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(LinuxConfig config, config_of(facts, lease));
   const Result<> opened = co_await open_way_out(id, std::move(config));
   const Errc code = opened ? Errc::cancelled : opened.error().code;
   if (code == Errc::cancelled || code == Errc::keeper_unreachable) co_return WayOut::open;
@@ -398,7 +404,7 @@ Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string 
 Task<> Linux::release(bj::object config, SandboxName name, LeaseEnd how) {
   BERTH_CO_DO(check_config_is_for(core::linux_provider, config));
   BERTH_CO_TRY(const std::string id, id_of(name));
-  if (how != LeaseEnd::released || !is_true_at(config, "reuseLease")) {
+  if (how != LeaseEnd::released || !read_loosely<core::SandboxFields>(config).reuse_lease) {
     co_return co_await remove(id, image_in(config));
   }
   const Result<> emptied = co_await empty(id);
@@ -435,16 +441,14 @@ Task<> Linux::run_inside(std::string id, std::vector<std::string> argv) {
 
 bool Linux::matches(const bj::object& config, const ReusableLease& lease) const {
   const Result<LinuxConfig> wanted = read_linux_config(config);
-  const std::optional<bj::object> had = config_from(lease.metadata);
+  const LinuxLease facts = linux_lease(lease.metadata);
+  const std::optional<bj::object> had = facts.own_config();
   return wanted && had && lease.provider_lease_id && !lease.provider_lease_id->empty() &&
-         is_true_at(lease.metadata, "reuseLease") && core::to_stored(*wanted) == *had;
+         facts.reuse_lease && core::to_stored(*wanted) == *had;
 }
 
 std::optional<bj::object> Linux::config_from(const bj::object& lease_metadata) const {
-  if (text_at(lease_metadata, "provider") != core::linux_provider) return std::nullopt;
-  const bj::value* config = lease_metadata.if_contains("config");
-  if (config == nullptr || !config->is_object()) return std::nullopt;
-  return config->get_object();
+  return linux_lease(lease_metadata).own_config();
 }
 
 Task<std::vector<core::SandboxId>> Linux::held() {
@@ -462,10 +466,10 @@ Task<std::vector<core::SandboxId>> Linux::held() {
 
 Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
                                           const std::optional<std::string>& wanted) {
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
-  const std::string box = box_in(lease.metadata);
-  std::string cwd = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
+  const LinuxLease facts = linux_lease(lease.metadata);
+  BERTH_CO_TRY(const LinuxConfig config, config_of(facts, lease));
+  const std::string box = facts.box;
+  std::string cwd = facts.cwd();
   if (wanted) {
     const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
     // A caller that has read the box path in the lease may use it too.
@@ -475,10 +479,10 @@ Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
         keepers_.pool(), [folder, inside] { return expect_folder_inside(folder, inside); }));
     cwd = box + inside;
   }
-  const std::string own_home = user_in(lease.metadata, config).home;
-  const std::optional<std::string> agent_home = text_at(lease.metadata, "agentHome");
+  const std::string own_home = facts.user_for(config).home;
+  const std::optional<std::string> agent_home = facts.agent_home;
   std::string path{usual_path};
-  for (const std::string& entry : image_environment(lease.metadata)) {
+  for (const std::string& entry : facts.image_environment) {
     if (entry.starts_with("PATH=")) path = entry.substr(5);
   }
   // Programs that an image or template installed for its user are also found from the agent's home.
@@ -494,9 +498,9 @@ Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
 
 Task<execution::Started> Linux::start(const PlaceRef& lease, const execution::Command& command) {
   BERTH_CO_DO(co_await restore_way_out(lease));
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
-  execution::PlaceRules rules{.environment = image_environment(lease.metadata)};
+  const LinuxLease facts = linux_lease(lease.metadata);
+  BERTH_CO_TRY(const LinuxConfig config, config_of(facts, lease));
+  execution::PlaceRules rules{.environment = facts.image_environment};
   if (egress_gateway_ != nullptr && config.egress) {
     for (std::string& entry : EgressGateway::environment())
       rules.environment.push_back(std::move(entry));
@@ -539,8 +543,8 @@ Task<execution::Usage> Linux::usage(const PlaceRef& lease) {
 }
 
 Task<std::vector<std::uint16_t>> Linux::listening(const PlaceRef& lease) {
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+  const LinuxLease facts = linux_lease(lease.metadata);
+  BERTH_CO_TRY(const LinuxConfig config, config_of(facts, lease));
   // Any process of the machine may be listening there.
   if (config.network == core::LinuxNetwork::host) co_return co_await Execution::listening(lease);
   co_return co_await offload(keepers_.pool(), [folder = keepers_.folder_of(id_of(lease)).keeper()] {
@@ -549,21 +553,21 @@ Task<std::vector<std::uint16_t>> Linux::listening(const PlaceRef& lease) {
 }
 
 Task<execution::FileRoot> Linux::files(const PlaceRef& lease) {
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+  const LinuxLease facts = linux_lease(lease.metadata);
+  BERTH_CO_TRY(const LinuxConfig config, config_of(facts, lease));
   const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
   BERTH_CO_TRY(execution::FileRoot root,
-               co_await offload(keepers_.pool(), [folder, user = user_in(lease.metadata, config)] {
+               co_await offload(keepers_.pool(), [folder, user = facts.user_for(config)] {
                  return files_inside(folder, user);
                }));
-  const auto cwd = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
-  root.workdir = cwd.substr(box_in(lease.metadata).size());
+  const auto cwd = facts.cwd();
+  root.workdir = cwd.substr(facts.box.size());
   co_return root;
 }
 
 Task<Fd> Linux::dial(const PlaceRef& lease, std::uint16_t port) {
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+  const LinuxLease facts = linux_lease(lease.metadata);
+  BERTH_CO_TRY(const LinuxConfig config, config_of(facts, lease));
   if (config.network == core::LinuxNetwork::host) {
     co_return fail(Errc::execution_unsupported,
                    "lease " + lease.lease_id.str() + ": its sandbox shares the network of this " +
@@ -575,9 +579,9 @@ Task<Fd> Linux::dial(const PlaceRef& lease, std::uint16_t port) {
 }
 
 Task<> Linux::set_egress(const PlaceRef& lease, core::LinuxEgress policy) {
-  BERTH_CO_TRY(LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
-  const bool has_box = !box_in(lease.metadata).empty();
+  const LinuxLease facts = linux_lease(lease.metadata);
+  BERTH_CO_TRY(LinuxConfig config, config_of(facts, lease));
+  const bool has_box = !facts.box.empty();
   if (egress_gateway_ == nullptr || has_box || config.network == core::LinuxNetwork::host) {
     co_return co_await Execution::set_egress(lease, std::move(policy));
   }

@@ -1,5 +1,6 @@
 #include "store/places/environments.hpp"
 
+#include "base/json/peek.hpp"
 #include "store/sql/constraint.hpp"
 #include "store/sql/moving.hpp"
 #include "store/sql/paging.hpp"
@@ -77,8 +78,7 @@ Result<std::vector<Stored<core::Environment>>> environments_of_provider(Session&
   BERTH_TRY(auto rows, select<core::Environment>(
                            session, "where driver = 'sandbox' order by id limit $1", limit));
   std::erase_if(rows, [&](const Stored<core::Environment>& row) {
-    const bj::value* named = row.value.config.if_contains("provider");
-    return named == nullptr || !named->is_string() || named->get_string() != provider;
+    return peek<std::string>(row.value.config, "provider") != provider;
   });
   return rows;
 }

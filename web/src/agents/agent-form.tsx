@@ -12,8 +12,6 @@ import { ErrorBox } from "../ui/error-box";
 import { Field, input } from "../ui/field";
 import { useAction } from "../ui/use-action";
 
-const adapters = ["process", "claude_local", "codex_local"] as const;
-
 // Forms are large, and come when one is opened.
 const AdapterConfig = lazy(() => import("./adapter-config"));
 
@@ -29,6 +27,7 @@ export function AgentForm({ agent, onClose }: { agent: Agent | undefined; onClos
   const [adapter, setAdapter] = useState<Agent["adapterType"]>(agent?.adapterType ?? "process");
   const [environment, setEnvironment] = useState(agent?.defaultEnvironmentId ?? "");
   const [config, setConfig] = useState((agent?.adapterConfig ?? {}) as Record<string, unknown>);
+  const adapters = capabilities.data?.adapters.map((each) => each.adapterType) ?? [adapter];
   const fits = capabilities.data?.adapters.find((each) => each.adapterType === adapter)?.drivers;
   const choices = environments.filter((each) => !fits || (fits as Record<string, string>)[each.driver] === "supported");
 

@@ -1,8 +1,6 @@
 import type { RJSFSchema } from "@rjsf/utils";
 import type { Capabilities, Driver, Environment, ProviderCapability } from "../api/types";
-import { sshSchema } from "../forms/ssh-schema";
-import { withoutEmpty } from "../forms/schema";
-import { isSecretRef } from "./shown-value";
+import { valueKeys, withoutEmpty } from "../forms/schema";
 import { storedVariables, variablesOf, type Variable } from "./variables";
 
 export interface Draft {
@@ -46,24 +44,24 @@ export function draftOf(environment: Environment): Draft {
 const nothing: RJSFSchema = { type: "object", properties: {} };
 
 export function schemaOf(draft: Draft, capabilities: Capabilities): RJSFSchema {
-  if (draft.driver === "ssh") return sshSchema;
-  if (draft.driver !== "sandbox") return nothing;
+  if (draft.driver !== "sandbox") return ((capabilities.driverSchemas as Record<string, RJSFSchema>)[draft.driver] ?? nothing);
   const providers = capabilities.sandboxProviders as Record<string, ProviderCapability>;
   return (providers[draft.provider]?.configSchema ?? nothing) as RJSFSchema;
 }
 
-// The config as the API takes it.
-export function configOf(draft: Draft): Record<string, unknown> {
-  const config = (withoutEmpty(draft.config) ?? {}) as Record<string, unknown>;
-  if (draft.driver === "sandbox") return { ...config, provider: draft.provider };
-  const key = config["privateKeySecretRef"];
-  if (draft.driver === "ssh" && typeof key === "string" && !isSecretRef(key)) {
-    const { privateKeySecretRef: _pasted, ...rest } = config;
-    return { ...rest, privateKey: key };
+// The fields of the schema, as the API takes them: a pasted value goes where the schema says, in place of its reference.
+export function fieldsOf(draft: Draft, schema: RJSFSchema): Record<string, unknown> {
+  const fields = { ...((withoutEmpty(draft.config) ?? {}) as Record<string, unknown>) };
+  for (const [reference, key] of valueKeys(schema)) {
+    if (typeof fields[reference] !== "string") continue;
+    fields[key] = fields[reference];
+    delete fields[reference];
   }
-  return config;
+  return fields;
 }
 
-export function bodyOf(draft: Draft) {
-  return { name: draft.name.trim(), description: draft.description.trim() || null, driver: draft.driver, config: configOf(draft), envVars: storedVariables(draft.variables) };
+export function bodyOf(draft: Draft, schema: RJSFSchema) {
+  const fields = fieldsOf(draft, schema);
+  const config = draft.driver === "sandbox" ? { ...fields, provider: draft.provider } : fields;
+  return { name: draft.name.trim(), description: draft.description.trim() || null, driver: draft.driver, config, envVars: storedVariables(draft.variables) };
 }

@@ -3,19 +3,15 @@ import { label } from "../format";
 
 type Schema = RJSFSchema;
 
-// Fields that a newcomer should see; whatever else has a schema without groups of its own is folded away.
-const common = new Set(["image", "template", "memoryMb", "cpus", "network", "timeoutMs", "host", "port", "username",
-  "remoteWorkspacePath", "privateKeySecretRef", "apiKey", "region", "reuseLease"]);
+// Fields that a newcomer should see in the long schema of a plugin that marks none as advanced; its others are folded away.
+const common = new Set(["image", "template", "memoryMb", "cpus", "network", "timeoutMs", "apiKey", "region", "reuseLease"]);
 
 const units: [RegExp, string][] = [
   [/Ms$/, ""], [/Mb$/, " (MiB)"], [/Gb$/, " (GiB)"], [/Minutes$/, " (minutes)"], [/Seconds$/, " (seconds)"], [/Sec$/, " (seconds)"],
 ];
 
-const names: Record<string, string> = { cpus: "Processors", pids: "Processes", cpuWeight: "Share of processors", workdir: "Working folder" };
-
-// "timeoutMs" is "Timeout", "memoryMb" is "Memory (MiB)".
+// For a schema without titles: "timeoutMs" is "Timeout", "memoryMb" is "Memory (MiB)".
 export function titleOf(key: string): string {
-  if (names[key]) return names[key];
   for (const [end, unit] of units) if (end.test(key)) return label(key.replace(end, "")) + unit;
   return label(key);
 }
@@ -39,13 +35,37 @@ function marked(schema: Schema, mark: string): boolean {
   return extras[`x-berth-${mark}`] === true || extras[`x-paperclip-${mark}`] === true;
 }
 
+// Where the value of a secret goes when it is pasted: the keys of references, each with the key of its value.
+export function valueKeys(schema: Schema): [string, string][] {
+  return Object.entries((schema.properties ?? {}) as Record<string, Record<string, unknown>>)
+    .map(([key, each]) => [key, each["x-berth-value-key"]] as [string, unknown])
+    .filter((pair): pair is [string, string] => typeof pair[1] === "string");
+}
+
+// A problem with a pasted value is shown at its reference, which is what the form has.
+export function shownAt<T extends { path: string }>(schema: Schema, problems: T[]): T[] {
+  const references = new Map(valueKeys(schema).map(([reference, key]) => [`/${key}`, `/${reference}`]));
+  return problems.map((each) => ({ ...each, path: references.get(each.path) ?? each.path }));
+}
+
+// The schema by which the page checks. A secret may be a text, an id or a reference; the server decides.
+export function judgeable(schema: Schema): Schema {
+  if (isSecret(schema)) return {};
+  const result: Schema = { ...schema };
+  if (schema.properties) result.properties = Object.fromEntries(Object.entries(schema.properties).map(([key, each]) => [key, judgeable(each as Schema)]));
+  if (schema.items && !Array.isArray(schema.items)) result.items = judgeable(schema.items as Schema);
+  return withoutNull(result);
+}
+
 // The schema as it is drawn: titles that a person reads, and no choice between something and nothing.
 export function drawable(schema: Schema): Schema {
+  if (isSecret(schema)) return { type: "string", format: "secret-ref", title: schema.title, description: schema.description } as Schema;
   const shown = withoutNull(schema);
   const result: Schema = { ...shown };
   if (shown.properties) {
+    const drawn = Object.entries(shown.properties).filter(([, each]) => !marked(each as Schema, "hidden"));
     result.properties = Object.fromEntries(
-      Object.entries(shown.properties).map(([key, each]) => {
+      drawn.map(([key, each]) => {
         const inner = drawable(each as Schema);
         return [key, { ...inner, title: inner.title ?? titleOf(key) }];
       }),

@@ -1,4 +1,4 @@
-import { Validator, type Schema } from "@cfworker/json-schema";
+import { Validator, type OutputUnit, type Schema } from "@cfworker/json-schema";
 import type { ErrorSchema, RJSFSchema, RJSFValidationError, ValidationData, ValidatorType } from "@rjsf/utils";
 
 export interface Problem {
@@ -10,8 +10,17 @@ const steps = (pointer: string) => pointer.split("/").slice(1).map((each) => eac
 
 const bounds: Record<string, string> = { minimum: "must be at least", maximum: "must be at most" };
 
+// What the schema says to people about its pattern, beside it.
+function ruleAt(schema: RJSFSchema, keyword: string): string | undefined {
+  let at: unknown = schema;
+  for (const step of steps(keyword).slice(0, -1)) at = (at as Record<string, unknown> | undefined)?.[step];
+  const rule = (at as Record<string, unknown> | undefined)?.["x-berth-rule"];
+  return typeof rule === "string" ? rule : undefined;
+}
+
 // The library says "1 is less than 16.", which leaves the reader to find out what to write.
-function sentence(keyword: string, error: string): string {
+function sentence(schema: RJSFSchema, { keyword, keywordLocation, error }: OutputUnit): string {
+  if (keyword === "pattern") return ruleAt(schema, keywordLocation) ?? error;
   const bound = error.match(/ than (\S+)\.$/)?.[1];
   const words = bounds[keyword];
   return words && bound ? `${words} ${bound}` : error;
@@ -25,7 +34,7 @@ export function problemsOf(schema: RJSFSchema, value: unknown): Problem[] {
     if (["properties", "items", "$ref", "anyOf", "allOf", "format"].includes(error.keyword)) continue;
     const at = error.instanceLocation.slice(1);
     const missing = error.keyword === "required" ? error.error.match(/"([^"]+)"/)?.[1] : undefined;
-    problems.push(missing ? { path: `${at}/${missing}`, message: "is required" } : { path: at, message: sentence(error.keyword, error.error) });
+    problems.push(missing ? { path: `${at}/${missing}`, message: "is required" } : { path: at, message: sentence(schema, error) });
   }
   return problems;
 }

@@ -6,12 +6,12 @@ import { ApiError } from "../api/error";
 import { capabilitiesQuery, environmentQuery } from "../api/queries";
 import type { Capabilities, Driver, Environment, ProbeReport } from "../api/types";
 import { isManaged } from "../environments/describe";
-import { bodyOf, configOf, draftOf, newDraft, runnable, schemaOf, type Draft } from "../environments/draft";
+import { bodyOf, draftOf, fieldsOf, newDraft, runnable, schemaOf, type Draft } from "../environments/draft";
 import { Probe } from "../environments/probe";
 import { Variables, problemOf, storedVariables } from "../environments/variables";
 import { SchemaForm } from "../forms/schema-form";
 import { problemsOf, type Problem } from "../forms/validator";
-import { drawable } from "../forms/schema";
+import { judgeable, shownAt } from "../forms/schema";
 import { useSession } from "../session/session";
 import { Button, buttonClass } from "../ui/button";
 import { ErrorBox } from "../ui/error-box";
@@ -44,9 +44,8 @@ function Editor({ capabilities, stored }: { capabilities: Capabilities; stored: 
 
   // Problems of the form at their fields; nothing is sent while there are any.
   const check = (): boolean => {
-    const found = isFixed ? [] : problemsOf(drawable(schema), configOf({ ...draft, driver: draft.driver === "sandbox" ? "local" : draft.driver }))
-      .filter((each) => !/^\/(privateKey|provider)/.test(each.path));
-    setProblems(found);
+    const found = isFixed ? [] : problemsOf(judgeable(schema), fieldsOf(draft, schema));
+    setProblems(shownAt(schema, found));
     return found.length === 0 && draft.variables.every((each) => !problemOf(each, draft.variables));
   };
   const placed = async (work: () => Promise<void>) => {
@@ -54,19 +53,19 @@ function Editor({ capabilities, stored }: { capabilities: Capabilities; stored: 
     try {
       await work();
     } catch (error) {
-      if (error instanceof ApiError) setProblems(error.issues.filter((each) => each.path.startsWith("/config/")).map((each) => ({ ...each, path: each.path.slice(7) })));
+      if (error instanceof ApiError) setProblems(shownAt(schema, error.issues.filter((each) => each.path.startsWith("/config/")).map((each) => ({ ...each, path: each.path.slice(7) }))));
       throw error;
     }
   };
   const test = useAction(() => placed(async () => {
     setReport(undefined);
-    const { driver, config, envVars, name } = bodyOf(draft);
+    const { driver, config, envVars, name } = bodyOf(draft, schema);
     setReport(await api.post("/api/companies/{company}/environments/probe-config", { path: { company: company.id }, body: { name: name || null, driver, config, envVars } }));
   }));
   const save = useAction(() => placed(async () => {
     const saved = !stored
-      ? await api.post("/api/companies/{company}/environments", { path: { company: company.id }, body: bodyOf(draft) })
-      : await api.patch("/api/environments/{environment}", { path: { environment: stored.id }, body: isFixed ? { envVars: storedVariables(draft.variables) } : bodyOf(draft) });
+      ? await api.post("/api/companies/{company}/environments", { path: { company: company.id }, body: bodyOf(draft, schema) })
+      : await api.patch("/api/environments/{environment}", { path: { environment: stored.id }, body: isFixed ? { envVars: storedVariables(draft.variables) } : bodyOf(draft, schema) });
     await queries.invalidateQueries();
     await navigate({ to: "/environments/$environment", params: { environment: saved.id } });
   }));
