@@ -4,12 +4,12 @@
 // size of its row in bytes, and the median time of the provider's part alone.
 
 #include "base/clock.hpp"
-#include "drivers/plugin.hpp"
-#include "drivers/sandbox.hpp"
+#include "places/remote/plugin.hpp"
+#include "places/sandbox.hpp"
 #include "engine/engine.hpp"
 #include "engine/secrets/vault_key.hpp"
 #include "plugins/manifest/manifest_file.hpp"
-#include "plugins/remote/provider.hpp"
+#include "places/remote/provider.hpp"
 #include "store/places/environments.hpp"
 #include "store/sql/database.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "bare_pipe.hpp"
 #include "base/clock.hpp"
-#include "plugins/remote/provider.hpp"
+#include "places/remote/provider.hpp"
 #include "plugins/spawn.hpp"
 
 #include <boost/asio/co_spawn.hpp>

@@ -3,12 +3,12 @@
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "cli/keeper_program.hpp"
-#include "drivers/local.hpp"
-#include "drivers/plugin.hpp"
-#include "drivers/sandbox.hpp"
-#include "drivers/ssh/ssh.hpp"
+#include "places/local/local.hpp"
+#include "places/remote/plugin.hpp"
+#include "places/sandbox.hpp"
+#include "places/ssh/ssh.hpp"
 #include "keeper/protocol/state_folder.hpp"
-#include "providers/fake.hpp"
+#include "places/fake/fake.hpp"
 
 namespace berth::app {
 

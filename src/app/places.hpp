@@ -5,9 +5,9 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "cli/config.hpp"
-#include "drivers/registry.hpp"
-#include "providers/built_in.hpp"
-#include "providers/linux/linux.hpp"
+#include "places/registry.hpp"
+#include "places/built_in.hpp"
+#include "places/linux/linux.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 

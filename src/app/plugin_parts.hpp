@@ -6,7 +6,7 @@
 #include "egress/resolver.hpp"
 #include "engine/plugins/plugins.hpp"
 #include "plugins/host.hpp"
-#include "plugins/remote/provider.hpp"
+#include "places/remote/provider.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>

@@ -12,8 +12,8 @@
 #include "cli/run/readiness.hpp"
 #include "cli/run/verdict.hpp"
 #include "cli/sandbox_shortfall.hpp"
-#include "execution/keeper_values.hpp"
-#include "providers/linux/linux.hpp"
+#include "keepers/keeper_values.hpp"
+#include "places/linux/linux.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/io_context.hpp>

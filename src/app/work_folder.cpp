@@ -3,7 +3,7 @@
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/remove_tree.hpp"
-#include "execution/kept_folder.hpp"
+#include "keepers/kept_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,6 +1,6 @@
 #include "plugins/gate.hpp"
 
-#include "providers/metadata.hpp"
+#include "base/json/loose.hpp"
 
 #include <algorithm>
 #include <array>

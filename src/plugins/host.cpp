@@ -5,7 +5,7 @@
 #include "base/remove_tree.hpp"
 #include "plugins/box.hpp"
 #include "plugins/supervisor.hpp"
-#include "providers/metadata.hpp"
+#include "base/json/loose.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>

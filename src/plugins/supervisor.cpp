@@ -3,7 +3,7 @@
 #include "base/log.hpp"
 #include "core/config/bindings.hpp"
 #include "plugins/box.hpp"
-#include "providers/metadata.hpp"
+#include "base/json/loose.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 
 #include <functional>
 #include <set>

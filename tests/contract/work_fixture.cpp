@@ -1,9 +1,9 @@
 #include "contract/work_fixture.hpp"
 
-#include "drivers/sandbox.hpp"
+#include "places/sandbox.hpp"
 #include "engine/secrets/vault_key.hpp"
 #include "keeper/holder/process_tree.hpp"
-#include "providers/fake.hpp"
+#include "places/fake/fake.hpp"
 #include "store/places/environments.hpp"
 #include "store/places/leases.hpp"
 #include "store/places/sandboxes.hpp"

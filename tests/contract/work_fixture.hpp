@@ -3,8 +3,8 @@
 #include "base/async/task_group.hpp"
 #include "contract/boxes.hpp"
 #include "contract/engine_fixture.hpp"
-#include "drivers/local.hpp"
-#include "providers/built_in.hpp"
+#include "places/local/local.hpp"
+#include "places/built_in.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/thread_pool.hpp>

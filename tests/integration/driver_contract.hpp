@@ -1,6 +1,6 @@
 #pragma once
 
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>

@@ -1,11 +1,11 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
-#include "drivers/sandbox.hpp"
+#include "places/sandbox.hpp"
 #include "integration/driver_contract.hpp"
 #include "keeper/holder/process_tree.hpp"
 #include "keeper/protocol/state_folder.hpp"
 #include "keeper/sandbox/cgroup/cgroup.hpp"
-#include "providers/linux/linux.hpp"
+#include "places/linux/linux.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <poll.h>

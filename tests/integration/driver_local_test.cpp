@@ -1,5 +1,5 @@
 #include "base/files.hpp"
-#include "drivers/local.hpp"
+#include "places/local/local.hpp"
 #include "integration/driver_contract.hpp"
 #include "keeper/holder/process_tree.hpp"
 #include "keeper/protocol/output.hpp"

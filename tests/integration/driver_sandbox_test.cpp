@@ -1,7 +1,7 @@
 #include "base/clock.hpp"
-#include "drivers/sandbox.hpp"
+#include "places/sandbox.hpp"
 #include "integration/driver_contract.hpp"
-#include "providers/fake.hpp"
+#include "places/fake/fake.hpp"
 
 // The contract over the sandbox driver with the built-in provider.
 namespace berth::driver_test {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "drivers/ssh/ssh.hpp"
+#include "places/ssh/ssh.hpp"
 #include "integration/driver_contract.hpp"
 #include "support/sshd.hpp"
 #include "support/temporary_folder.hpp"

@@ -1,5 +1,5 @@
-#include "drivers/plugin.hpp"
-#include "drivers/sandbox.hpp"
+#include "places/remote/plugin.hpp"
+#include "places/sandbox.hpp"
 #include "integration/plugin_fixture.hpp"
 
 #include "base/files.hpp"

@@ -1,6 +1,6 @@
 #include "integration/sandbox_fixture.hpp"
 #include "keeper/sandbox/cgroup/cgroup_layout.hpp"
-#include "providers/linux/snapshots.hpp"
+#include "places/linux/snapshots.hpp"
 
 #include <gmock/gmock.h>
 

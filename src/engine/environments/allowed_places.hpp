@@ -4,7 +4,7 @@
 #include "core/rows/company.hpp"
 #include "core/rows/environment.hpp"
 #include "core/rows/lease.hpp"
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 #include "engine/services.hpp"
 
 // Whether a company may use a place, checked wherever one is described, selected or acquired. The

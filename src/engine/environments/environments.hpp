@@ -6,7 +6,7 @@
 #include "core/rows/environment.hpp"
 #include "core/rows/lease.hpp"
 #include "core/template_drift.hpp"
-#include "drivers/registry.hpp"
+#include "places/registry.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/plugins/plugin_configs.hpp"
 #include "engine/services.hpp"

@@ -2,7 +2,7 @@
 
 #include "base/result.hpp"
 #include "core/rows/lease.hpp"
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 #include "store/sql/database.hpp"
 
 namespace berth::engine {

@@ -7,7 +7,7 @@
 #include "core/rows/run.hpp"
 #include "core/rows/sandbox.hpp"
 #include "core/rows/template.hpp"
-#include "drivers/registry.hpp"
+#include "places/registry.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/secrets/secrets.hpp"
 #include "engine/services.hpp"

@@ -2,7 +2,7 @@
 
 #include "core/call.hpp"
 #include "core/rows/run.hpp"
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 #include "engine/services.hpp"
 
 namespace berth::engine {

@@ -2,7 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/time.hpp"
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 #include "workspaces/archive_in.hpp"
 
 #include <boost/asio/thread_pool.hpp>

@@ -2,7 +2,7 @@
 
 #include "base/log.hpp"
 #include "engine/retry.hpp"
-#include "providers/metadata.hpp"
+#include "base/json/loose.hpp"
 #include "store/activity.hpp"
 #include "store/companies.hpp"
 

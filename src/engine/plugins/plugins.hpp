@@ -8,7 +8,7 @@
 #include "engine/plugins/plugin_packages.hpp"
 #include "engine/plugins/plugin_services.hpp"
 #include "engine/services.hpp"
-#include "plugins/remote/provider.hpp"
+#include "places/remote/provider.hpp"
 #include "store/plugins.hpp"
 
 #include <set>

@@ -5,7 +5,7 @@
 #include "core/output/hidden_values.hpp"
 #include "core/output/log_lines.hpp"
 #include "core/output/redaction.hpp"
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 #include "engine/runs/run_log.hpp"
 #include "engine/services.hpp"
 

@@ -5,7 +5,7 @@
 #include "core/page.hpp"
 #include "core/rows/node.hpp"
 #include "core/rows/run.hpp"
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 #include "engine/runs/run_limits.hpp"
 #include "engine/runs/run_log.hpp"
 #include "engine/services.hpp"

@@ -1,10 +1,10 @@
 #include "plugins/manifest/manifest_file.hpp"
 
 #include "base/files.hpp"
-#include "execution/keeper_process.hpp"
+#include "keepers/keeper_process.hpp"
 #include "plugins/box.hpp"
 #include "plugins/spawn.hpp"
-#include "providers/metadata.hpp"
+#include "base/json/loose.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>

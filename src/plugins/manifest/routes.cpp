@@ -2,7 +2,7 @@
 
 #include "base/base64.hpp"
 #include "plugins/manifest/manifest_rules.hpp"
-#include "providers/metadata.hpp"
+#include "base/json/loose.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include "base/async/condition.hpp"
 #include "base/async/task.hpp"
 #include "base/json/json.hpp"
-#include "execution/execution.hpp"
+#include "keepers/command.hpp"
 #include "plugins/message.hpp"
 
 #include <deque>
