@@ -1,13 +1,13 @@
 #pragma once
 
-#include "plugins/conformance/worker_process.hpp"
+#include "plugin_kit/worker_process.hpp"
 #include "plugins/manifest/manifest.hpp"
 
 #include <map>
 #include <optional>
 #include <string>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 
 // How long a plugin may take before a check fails it.
 struct Patience {
@@ -29,8 +29,8 @@ struct Request {
 };
 
 struct Subject {
-  Manifest manifest;
-  DriverDeclaration driver;
+  plugins::Manifest manifest;
+  plugins::DriverDeclaration driver;
   WorkerProcess::Start start;
   bj::object config;
   std::map<std::string, std::string> credentials;
@@ -43,4 +43,4 @@ Result<bj::value> read_document(const Request& request);
 // plugin_manifest_invalid when it breaks a rule or has no such provider.
 Result<Subject> make_subject(const Request& request, const bj::value& document);
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

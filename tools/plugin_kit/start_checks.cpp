@@ -1,8 +1,8 @@
-#include "plugins/conformance/checks.hpp"
+#include "plugin_kit/checks.hpp"
 
 #include <sys/wait.h>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 constexpr Limit first_start_limit{15'000};
@@ -61,7 +61,7 @@ Outcome has_what_a_sandbox_needs(Bench& bench) {
 
 Outcome keeps_the_manifests_word(Bench& bench) {
   BERTH_CHECK_DO(bench.worker());
-  const DriverDeclaration& driver = bench.subject().driver;
+  const plugins::DriverDeclaration& driver = bench.subject().driver;
   const std::vector<std::pair<bool, std::vector<std::string>>> promises{
       {driver.supports_interactive_setup,
        {"environmentStartInteractiveSetup", "environmentGetInteractiveSetup",
@@ -115,4 +115,4 @@ std::vector<Check> start_checks() {
   };
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

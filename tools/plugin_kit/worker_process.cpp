@@ -1,4 +1,4 @@
-#include "plugins/conformance/worker_process.hpp"
+#include "plugin_kit/worker_process.hpp"
 
 #include "base/files.hpp"
 
@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <csignal>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 using Moment = std::chrono::steady_clock::time_point;
@@ -304,4 +304,4 @@ std::optional<int> WorkerProcess::wait_exit(Limit limit) {
   return status_;
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

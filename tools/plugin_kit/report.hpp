@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 
 // A host cannot work with a plugin that fails a required check; the advised checks make it a good
 // one.
@@ -46,4 +46,4 @@ BOOST_DESCRIBE_STRUCT(Report, (),
 // Counts the check results.
 void sum_up(Report& report);
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

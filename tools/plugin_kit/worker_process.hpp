@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 
 // The host's response to a worker's request: a whole message body, {"result": ...} or {"error":
 // ...}. Without a value, no response is sent.
@@ -93,4 +93,4 @@ class WorkerProcess {
   std::optional<int> status_;
 };
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

@@ -1,6 +1,6 @@
-#include "plugins/conformance/report.hpp"
+#include "plugin_kit/report.hpp"
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 
 void sum_up(Report& report) {
   constexpr std::int64_t required_points = 3;
@@ -26,4 +26,4 @@ void sum_up(Report& report) {
   report.score = possible == 0 ? 0 : earned * 100 / possible;
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

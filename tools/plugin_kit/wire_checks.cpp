@@ -1,8 +1,8 @@
-#include "plugins/conformance/checks.hpp"
+#include "plugin_kit/checks.hpp"
 
 #include <boost/json/serialize.hpp>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 constexpr int method_not_found = -32601;
@@ -168,4 +168,4 @@ std::vector<Check> wire_checks() {
   };
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

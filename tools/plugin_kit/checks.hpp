@@ -1,12 +1,12 @@
 #pragma once
 
-#include "plugins/conformance/bench.hpp"
+#include "plugin_kit/bench.hpp"
 
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 
 struct Check {
   std::string name;     // "wire.garbage"
@@ -27,4 +27,4 @@ std::vector<Check> command_checks();
 std::vector<Check> optional_checks();
 std::vector<Check> fault_checks();
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

@@ -1,11 +1,11 @@
 #include "base/strings.hpp"
-#include "plugins/conformance/checks.hpp"
+#include "plugin_kit/checks.hpp"
 
 #include <sys/wait.h>
 
 #include <csignal>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 std::string short_list(const std::vector<std::string>& texts) {
@@ -183,4 +183,4 @@ std::vector<Check> fault_checks() {
   };
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

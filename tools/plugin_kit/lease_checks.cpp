@@ -1,8 +1,8 @@
-#include "plugins/conformance/checks.hpp"
+#include "plugin_kit/checks.hpp"
 
 #include <boost/json/serialize.hpp>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 Result<bj::object> validated(Bench& bench, const bj::object& config) {
@@ -221,4 +221,4 @@ std::vector<Check> lease_checks() {
   };
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

@@ -2,15 +2,15 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
-#include "plugins/conformance/report.hpp"
-#include "plugins/conformance/subject.hpp"
+#include "plugin_kit/report.hpp"
+#include "plugin_kit/subject.hpp"
 
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 
 struct Outcome {
   Verdict verdict = Verdict::passed;
@@ -104,4 +104,4 @@ class Bench {
 // A string member of a response; empty when absent.
 std::string text_at(const bj::object& object, std::string_view key);
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "plugins/conformance/report.hpp"
-#include "plugins/conformance/subject.hpp"
+#include "plugin_kit/report.hpp"
+#include "plugin_kit/subject.hpp"
 
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 
 // Called as soon as each check has ended.
 using Watcher = std::function<void(const CheckResult&)>;
@@ -21,4 +21,4 @@ std::vector<std::string> check_names();
 // and makes this process the subreaper of the workers' orphans.
 Result<Report> examine(const Request& request, const Watcher& watcher);
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

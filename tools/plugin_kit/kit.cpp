@@ -1,13 +1,13 @@
-#include "plugins/conformance/kit.hpp"
+#include "plugin_kit/kit.hpp"
 
-#include "plugins/conformance/checks.hpp"
+#include "plugin_kit/checks.hpp"
 
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <csignal>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 std::vector<Check> all_checks() {
@@ -96,4 +96,4 @@ Result<Report> examine(const Request& request, const Watcher& watcher) {
   return report;
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

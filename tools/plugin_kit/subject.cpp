@@ -1,4 +1,4 @@
-#include "plugins/conformance/subject.hpp"
+#include "plugin_kit/subject.hpp"
 
 #include "base/files.hpp"
 #include "plugins/command.hpp"
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 constexpr std::size_t document_bytes_max = std::size_t{4} << 20;
@@ -71,11 +71,11 @@ Result<bj::value> read_document(const Request& request) {
 
 Result<Subject> make_subject(const Request& request, const bj::value& document) {
   Subject subject;
-  BERTH_TRY(subject.manifest, parse_manifest(document));
+  BERTH_TRY(subject.manifest, plugins::parse_manifest(document));
   const auto wanted =
-      std::ranges::find_if(subject.manifest.drivers, [&](const DriverDeclaration& driver) {
+      std::ranges::find_if(subject.manifest.drivers, [&](const plugins::DriverDeclaration& driver) {
         return request.driver_key ? driver.driver_key == *request.driver_key
-                                  : driver.kind == DriverRole::sandbox_provider;
+                                  : driver.kind == plugins::DriverRole::sandbox_provider;
       });
   if (wanted == subject.manifest.drivers.end()) {
     return fail(Errc::plugin_manifest_invalid,
@@ -84,10 +84,10 @@ Result<Subject> make_subject(const Request& request, const bj::value& document) 
                 "add an entry to environmentDrivers with kind sandbox_provider");
   }
   subject.driver = *wanted;
-  const HostEnvironment host{{"PATH", request.path}};
-  BERTH_TRY(
-      const WorkerCommand command,
-      worker_command(subject.manifest, {.folder = request.folder}, std::string{plugin_id}, host));
+  const plugins::HostEnvironment host{{"PATH", request.path}};
+  BERTH_TRY(const plugins::WorkerCommand command,
+            plugins::worker_command(subject.manifest, {.folder = request.folder},
+                                    std::string{plugin_id}, host));
   subject.start = {
       .argv = command.argv, .environment = command.environment, .folder = command.folder};
   for (const auto& [name, value] : request.credentials) subject.start.environment[name] = value;
@@ -97,4 +97,4 @@ Result<Subject> make_subject(const Request& request, const bj::value& document) 
   return subject;
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

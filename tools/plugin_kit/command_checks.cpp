@@ -1,8 +1,8 @@
-#include "plugins/conformance/checks.hpp"
+#include "plugin_kit/checks.hpp"
 
 #include <boost/json/serialize.hpp>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 bj::object shell(std::string_view script) {
@@ -237,4 +237,4 @@ std::vector<Check> command_checks() {
   return checks;
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

@@ -1,4 +1,4 @@
-#include "plugins/conformance/bench.hpp"
+#include "plugin_kit/bench.hpp"
 
 #include "base/files.hpp"
 #include "keeper/holder/process_tree.hpp"
@@ -12,7 +12,7 @@
 #include <array>
 #include <csignal>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 constexpr Limit start_limit{15'000};
@@ -264,4 +264,4 @@ std::vector<std::string> Bench::orphans() {
   }
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

@@ -1,7 +1,7 @@
 #include "base/base64.hpp"
 #include "base/files.hpp"
 #include "base/remove_tree.hpp"
-#include "plugins/conformance/checks.hpp"
+#include "plugin_kit/checks.hpp"
 
 #include <boost/json/serialize.hpp>
 
@@ -11,7 +11,7 @@
 #include <array>
 #include <cstdlib>
 
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 std::string status_of(const bj::value& answer) {
@@ -268,4 +268,4 @@ std::vector<Check> optional_checks() {
   return checks;
 }
 
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit
