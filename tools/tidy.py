@@ -32,8 +32,9 @@ LAYERS = {
                    "egress"),
     "src/http": (*DOMAIN, "places", "engine"),
     "src/e2b": (*DOMAIN, "engine"),
-    "src/cli": (*DOMAIN, "keeper", "images", "workspaces", "plugins"),
+    "src/cli": (*DOMAIN, "keeper", "images", "workspaces", "plugins", "plugin_kit"),
     "src/app": None,  # sees everything
+    "tools/plugin_kit": (*DOMAIN, "keeper", "plugins"),
     "sdk/cpp": ("base", "sdk"),
     "plugins": ("base", "keeper", "sdk"),
 }
@@ -60,6 +61,8 @@ BANS = (
         "log (base/log.hpp)"),
     Ban(r"\b(class|struct)\s+(\[\[\w+\]\]\s*)?\w*(Manager|Helper|Util|Utils|Impl|Data|Info)\b",
         NOWHERE, "a noun that says what it is"),
+    Ban(r"\b\w+Id::parse\([^;]*\.str\(\)\)", TESTS,
+        "the id itself: an id made from another kind of id breaks what the types promise"),
 )
 
 # Words of a private dialect, and what an engineer would write. In comments, messages and documents.
@@ -70,12 +73,13 @@ DIALECT = (
 )
 NOT_OURS = r"^docs/adr/|^CHANGELOG\.md$|^docs/security-tests\.md$"
 
-CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench")
+CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench", "tools")
 LINE_MAX = 100
 LINE_MAX_PROSE = 120  # comments and raw strings
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 FOLDER_FILES_MAX = 40  # tests aside
+PURE_VIRTUALS_MAX = 12
 README_LINES_MAX = 30
 ARCHITECTURE_LINES_MAX = 300
 NO_LAYER = ("src/boost",)  # compiled-once library sources
@@ -117,7 +121,7 @@ def layer_of(name):
 
 def layers(root, code):
     """includes and names point down"""
-    folders = {layer.split("/")[1] for layer in LAYERS if layer.startswith("src/")} | {"sdk"}
+    folders = {layer.split("/")[1] for layer in LAYERS if layer.startswith("src/")} | {"sdk", "plugin_kit"}
     namespaces = re.compile(r"(?<![\w:.>])(?:berth::)?(%s)::" % "|".join(sorted(folders - {"http"})))
     for source in code:
         layer = layer_of(source.name)
@@ -223,6 +227,20 @@ def functions(root, code):
                        f"the limit is {FUNCTION_LINES_MAX}")
 
 
+def interfaces(root, code):
+    """an interface has at most 12 pure virtual functions"""
+    for source in code:
+        for found in re.finditer(r"\b(?:class|struct)\s+(\w+)[^;{}()]*\{", source.code):
+            depth, at = 1, found.end()
+            while depth and at < len(source.code):
+                depth += {"{": 1, "}": -1}.get(source.code[at], 0)
+                at += 1
+            pure = len(re.findall(r"\bvirtual\b[^;{}]*\)[^;{}()]*=\s*0\s*;", source.code[found.end():at]))
+            if pure > PURE_VIRTUALS_MAX:
+                yield (f"{source.name}:{line_of(source.code, found.start())}: {found.group(1)} has {pure} "
+                       f"pure virtual functions; the limit is {PURE_VIRTUALS_MAX}: find the abilities in it")
+
+
 def headers(root, code):
     """headers start with #pragma once and sources with their own header"""
     names = {source.name for source in code}
@@ -324,7 +342,7 @@ def promises(root, code):
                 yield f"docs/guarantees.md:{number}: there is no test {word}"
 
 
-RULES = (layers, banned, remarks, shape, functions, headers, folders, prose, words,
+RULES = (layers, banned, remarks, shape, functions, interfaces, headers, folders, prose, words,
          promises, unnamed)
 
 
