@@ -1,9 +1,9 @@
 #include "keepers/keeper_link.hpp"
 
 #include "base/async/event.hpp"
+#include "keeper/protocol/output.hpp"
 #include "keepers/keeper_values.hpp"
 #include "keepers/output_records.hpp"
-#include "keeper/protocol/output.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-namespace berth::execution {
+namespace berth::keepers {
 namespace {
 
 constexpr std::size_t read_bytes = std::size_t{256} << 10;
@@ -325,4 +325,4 @@ Task<> KeeperLink::close_on(std::shared_ptr<State> state) {
   co_return Result<>{};
 }
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

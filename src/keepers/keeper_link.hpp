@@ -2,15 +2,15 @@
 
 #include "base/async/task_group.hpp"
 #include "base/owned.hpp"
-#include "keepers/command.hpp"
 #include "keeper/protocol/client.hpp"
+#include "keepers/command.hpp"
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 
-namespace berth::execution {
+namespace berth::keepers {
 
 // One connection to a keeper, with any number of requests in flight, each with its own answer. A
 // task of the group reads it; the group must outlive the link. When the connection breaks, every
@@ -94,4 +94,4 @@ class KeeperLink {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

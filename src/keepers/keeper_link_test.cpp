@@ -16,7 +16,7 @@
 
 #include <array>
 
-namespace berth::execution {
+namespace berth::keepers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -379,4 +379,4 @@ TEST_F(KeeperLinkTest, AFollowerThatIsCancelledLeavesTheLinkUsable) {
 }
 
 }  // namespace
-}  // namespace berth::execution
+}  // namespace berth::keepers

@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <csignal>
 
-namespace berth::execution {
+namespace berth::keepers {
 namespace {
 
 Result<Fd> open_process(pid_t pid) {
@@ -63,4 +63,4 @@ Result<> kill_keeper(const keeper::ProcessIdentity& identity) {
   return {};
 }
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

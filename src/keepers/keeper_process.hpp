@@ -9,7 +9,7 @@
 
 #include <chrono>
 
-namespace berth::execution {
+namespace berth::keepers {
 
 // Waits for a child of this process and reaps it, so that no zombie is left; other children are not
 // touched. If cancelled, it leaves the child unreaped.
@@ -21,4 +21,4 @@ bool has_ended(const keeper::ProcessIdentity& identity, std::chrono::millisecond
 // Sends SIGKILL to exactly the recorded process. Succeeds if it has already ended.
 Result<> kill_keeper(const keeper::ProcessIdentity& identity);
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstring>
 
-namespace berth::execution {
+namespace berth::keepers {
 namespace {
 
 void wipe(std::string& text) {
@@ -135,4 +135,4 @@ std::string signal_name(int number) {
   return "signal " + std::to_string(number);
 }
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

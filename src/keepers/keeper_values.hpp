@@ -1,10 +1,10 @@
 #pragma once
 
-#include "keepers/command.hpp"
 #include "keeper/protocol/messages.hpp"
+#include "keepers/command.hpp"
 
 // Converts between our values and the keeper's messages.
-namespace berth::execution {
+namespace berth::keepers {
 
 // A command as a request to a keeper. Its secrets are wiped on destruction.
 class ExecRequest {
@@ -27,4 +27,4 @@ Result<Ended> ended_of(const keeper::Ended& ended);
 // "SIGKILL"
 std::string signal_name(int number);
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

@@ -1,13 +1,13 @@
 #include "keepers/keeper_values.hpp"
 
-#include "keepers/output_records.hpp"
 #include "keeper/protocol/output.hpp"
+#include "keepers/output_records.hpp"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 
-namespace berth::execution {
+namespace berth::keepers {
 namespace {
 
 TEST(KeeperValues, ACommandIsAskedForWithAllThatItHas) {
@@ -136,4 +136,4 @@ TEST(OutputRecords, EndWhereAPowerCutLeftZeros) {
 }
 
 }  // namespace
-}  // namespace berth::execution
+}  // namespace berth::keepers

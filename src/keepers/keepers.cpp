@@ -5,17 +5,17 @@
 #include "base/fault_point.hpp"
 #include "base/files.hpp"
 #include "base/remove_tree.hpp"
+#include "keeper/protocol/exec_journal.hpp"
 #include "keepers/keeper_process.hpp"
 #include "keepers/keeper_values.hpp"
 #include "keepers/output_records.hpp"
-#include "keeper/protocol/exec_journal.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
 
-namespace berth::execution {
+namespace berth::keepers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -391,4 +391,4 @@ Task<> Keepers::close() {
   co_return co_await tasks_.stop();
 }
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace berth::execution {
+namespace berth::keepers {
 
 struct KeeperOptions {
   std::string state_root;      // a folder owned by this server, with one folder per place
@@ -117,4 +117,4 @@ class Keepers {
   std::map<std::string, std::shared_ptr<Held>> held_;
 };
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

@@ -1,9 +1,9 @@
 #include "keepers/kept_folder.hpp"
 
 #include "base/files.hpp"
-#include "keepers/keeper_process.hpp"
 #include "keeper/protocol/exec_journal.hpp"
 #include "keeper/protocol/output.hpp"
+#include "keepers/keeper_process.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <ctime>
 
-namespace berth::execution {
+namespace berth::keepers {
 namespace {
 
 constexpr std::size_t output_block_bytes = 2 * keeper::record_bytes_max;
@@ -142,4 +142,4 @@ Result<std::string> read_output(const KeptFolder& folder, const std::string& exe
   return bytes;
 }
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

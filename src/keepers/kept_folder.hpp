@@ -11,7 +11,7 @@
 #include <vector>
 
 // The files of one held place on this machine's disk. Every function may block.
-namespace berth::execution {
+namespace berth::keepers {
 
 struct KeptFolder {
   std::string path;
@@ -58,4 +58,4 @@ Result<> remove_all_output(const KeptFolder& folder);
 Result<std::string> read_output(const KeptFolder& folder, const std::string& exec_id,
                                 std::uint64_t offset);
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

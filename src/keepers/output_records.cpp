@@ -2,7 +2,7 @@
 
 #include "keeper/protocol/output.hpp"
 
-namespace berth::execution {
+namespace berth::keepers {
 namespace {
 
 OutputKind kind_of(keeper::Stream stream) {
@@ -40,4 +40,4 @@ Result<CutRecords> cut_records(std::string_view bytes, std::uint64_t offset) {
   return cut;
 }
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace berth::execution {
+namespace berth::keepers {
 
 struct CutRecords {
   std::vector<OutputPiece> pieces;  // views into the given bytes
@@ -18,4 +18,4 @@ struct CutRecords {
 // is damaged.
 Result<CutRecords> cut_records(std::string_view bytes, std::uint64_t offset);
 
-}  // namespace berth::execution
+}  // namespace berth::keepers

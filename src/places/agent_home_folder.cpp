@@ -9,7 +9,7 @@
 
 #include <cerrno>
 
-namespace berth::execution {
+namespace berth::places {
 namespace {
 
 // A file that root in a sandbox makes there belongs to this unprivileged user outside, so its
@@ -33,4 +33,4 @@ Result<std::string> make_home_folder(const std::string& root, const core::AgentH
   return path;
 }
 
-}  // namespace berth::execution
+}  // namespace berth::places

@@ -7,7 +7,7 @@
 
 // Agents' home folders on this server's disk. Each agent has a folder owned by the server, and in
 // it `home`, which the agent fills: the server neither follows a link there nor executes anything.
-namespace berth::execution {
+namespace berth::places {
 
 enum class HomeOwner {
   server,   // for commands that run as the server's own user
@@ -19,4 +19,4 @@ enum class HomeOwner {
 Result<std::string> make_home_folder(const std::string& root, const core::AgentHomeId& id,
                                      HomeOwner owner);
 
-}  // namespace berth::execution
+}  // namespace berth::places

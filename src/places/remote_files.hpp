@@ -1,6 +1,6 @@
 #pragma once
 
-#include "keepers/command.hpp"
+#include "places/files.hpp"
 
 #include <sys/stat.h>
 
@@ -9,9 +9,8 @@
 #include <string_view>
 #include <vector>
 
-// Files of a place that is not a folder of this machine. The driver that reaches the place reads
-// and moves them.
-namespace berth::execution {
+// Files of a place that is not a folder of this machine. The place itself reads and moves them.
+namespace berth::places {
 
 // A path in such a place: a folder that the place itself reported, then names that were checked.
 struct RemotePath {
@@ -91,4 +90,4 @@ class RemoteFiles {
                              const std::string& local) = 0;
 };
 
-}  // namespace berth::execution
+}  // namespace berth::places

@@ -1,15 +1,17 @@
 #pragma once
 
+#include "base/async/task.hpp"
 #include "base/json/json.hpp"
 #include "core/ids.hpp"
 #include "core/rows/template.hpp"
+#include "places/place_ref.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
 
 // A sandbox's files as a whole: captured, compared, deleted.
-namespace berth::execution {
+namespace berth::places {
 
 // Whether a sandbox that is frozen during the copy continues afterwards.
 enum class Afterwards { goes_on, stays_frozen };
@@ -37,12 +39,6 @@ struct DeleteTemplate {
   bj::object metadata = {};
 };
 
-// A template stored on this machine, and its provider.
-struct HeldTemplate {
-  core::TemplateId id;
-  std::string provider;
-};
-
 BOOST_DEFINE_ENUM_CLASS(ChangeKind, added, changed, removed)
 BOOST_DEFINE_ENUM_CLASS(EntryKind, file, directory, symbolic_link, other)
 
@@ -61,4 +57,23 @@ struct Changes {
 };
 BOOST_DESCRIBE_STRUCT(Changes, (), (changes, is_truncated))
 
-}  // namespace berth::execution
+// execution_unsupported if one of them is beyond the provider.
+class Snapshots {
+ public:
+  virtual ~Snapshots() = default;
+
+  // Captures a sandbox at this moment, so that others can start from it. It keeps running.
+  // Repeating the request captures once.
+  virtual Task<CapturedTemplate> capture_template(const PlaceRef& lease,
+                                                  const CaptureTemplate& request) = 0;
+  // Returns whether there was something to delete. May be repeated. image_in_use while sandboxes or
+  // other templates are based on it. `place` describes where it was captured; its lease need not
+  // exist any more.
+  virtual Task<bool> delete_template(const PlaceRef& place, const DeleteTemplate& request) = 0;
+  // What differs from what the sandbox started from. Bounded.
+  virtual Task<Changes> changes(const PlaceRef& lease) = 0;
+  // The templates that are stored on this machine, whether or not the server knows them.
+  virtual Task<std::vector<core::TemplateId>> held_templates() = 0;
+};
+
+}  // namespace berth::places

@@ -8,7 +8,7 @@
 namespace berth::plugins {
 namespace {
 
-using providers::text_at;
+using loose::text_at;
 
 struct Method {
   std::string_view name;

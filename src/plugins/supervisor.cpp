@@ -1,9 +1,9 @@
 #include "plugins/supervisor.hpp"
 
+#include "base/json/loose.hpp"
 #include "base/log.hpp"
 #include "core/config/bindings.hpp"
 #include "plugins/box.hpp"
-#include "base/json/loose.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@ namespace berth::plugins {
 namespace {
 
 using namespace std::chrono_literals;
-using providers::text_at;
+using loose::text_at;
 
 constexpr int log_lines_per_second_max = 200;
 constexpr std::size_t log_line_max = 8'000;

@@ -1,6 +1,6 @@
 #include "base/json/loose.hpp"
 
-namespace berth::providers {
+namespace berth::loose {
 
 std::optional<std::string> text_at(const bj::object& object, std::string_view key) {
   const bj::value* found = object.if_contains(key);
@@ -13,4 +13,4 @@ bool is_true_at(const bj::object& object, std::string_view key) {
   return found != nullptr && found->is_bool() && found->get_bool();
 }
 
-}  // namespace berth::providers
+}  // namespace berth::loose

@@ -121,14 +121,14 @@ void RunOutput::warn(const std::optional<std::string>& message, Time at) {
       at);
 }
 
-Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
-  for (const drivers::OutputPiece& piece : pieces) {
-    if (piece.kind == drivers::OutputKind::note) {
+Task<> RunOutput::take(std::span<const places::OutputPiece> pieces) {
+  for (const places::OutputPiece& piece : pieces) {
+    if (piece.kind == places::OutputKind::note) {
       warn(losses_.take(piece.bytes), piece.at);
       continue;
     }
-    const auto stream = piece.kind == drivers::OutputKind::out ? core::OutputStream::stdout_
-                                                               : core::OutputStream::stderr_;
+    const auto stream = piece.kind == places::OutputKind::out ? core::OutputStream::stdout_
+                                                              : core::OutputStream::stderr_;
     Stream& part = streams_[index_of(stream)];
     part.at = piece.at;
     std::string redacted;

@@ -5,9 +5,9 @@
 #include "core/output/hidden_values.hpp"
 #include "core/output/log_lines.hpp"
 #include "core/output/redaction.hpp"
-#include "places/place.hpp"
 #include "engine/runs/run_log.hpp"
 #include "engine/services.hpp"
+#include "places/place.hpp"
 
 #include <array>
 #include <memory>
@@ -16,7 +16,7 @@ namespace berth::engine {
 
 // Processes a command's output for the run's log: hides secrets, cuts pieces between characters,
 // and turns an agent's own messages into run events.
-class RunOutput final : public drivers::OutputTaker {
+class RunOutput final : public places::OutputTaker {
  public:
   // The logs and services outlive this object.
   RunOutput(Services& services, const RunLogs& logs, core::Run run, core::NodeId node,
@@ -28,7 +28,7 @@ class RunOutput final : public drivers::OutputTaker {
   // How often the redaction set was rebuilt.
   std::int64_t sets_made() const { return sets_made_; }
 
-  Task<> take(std::span<const drivers::OutputPiece> pieces) override;
+  Task<> take(std::span<const places::OutputPiece> pieces) override;
   // Records the current size on the run's row for other servers. A short command's size is recorded
   // with its end.
   Task<> tell();

@@ -168,13 +168,12 @@ class Attachment {
     if (auto* in = std::get_if<core::AttachStdin>(&request)) {
       co_return keep(std::move(in->bytes));
     }
-    if (std::holds_alternative<core::AttachStdinEnd>(request))
-      co_return keep(execution::EndOfInput{});
+    if (std::holds_alternative<core::AttachStdinEnd>(request)) co_return keep(places::EndOfInput{});
     if (const auto* size = std::get_if<core::TerminalSize>(&request)) {
       co_return co_await runs_.send(call_, run_, *size);
     }
     if (const auto* signal = std::get_if<core::AttachSignal>(&request)) {
-      co_return co_await runs_.send(call_, run_, execution::SignalNumber{signal->number});
+      co_return co_await runs_.send(call_, run_, places::SignalNumber{signal->number});
     }
     BERTH_CO_DO(co_await runs_.cancel(call_, run_));
     co_return Result<>{};

@@ -31,7 +31,7 @@ Task<> terminal(engine::LeaseTerminals& terminals, core::Call call, core::LeaseI
   BERTH_CO_TRY(wanted.size.rows,
                bounded("rows", query.rows.value_or(wanted.size.rows), terminal_side));
   // Before the upgrade is answered, so that a missing lease is a plain 404.
-  BERTH_CO_TRY(execution::LiveCommandPtr opened,
+  BERTH_CO_TRY(places::LiveCommandPtr opened,
                co_await terminals.open(std::move(call), std::move(lease), std::move(wanted)));
   AttachFrames frames;
   co_return co_await serve_terminal(std::move(opened), static_cast<std::uint64_t>(offset), frames,
@@ -39,7 +39,7 @@ Task<> terminal(engine::LeaseTerminals& terminals, core::Call call, core::LeaseI
 }
 
 struct LoginQuery {
-  execution::LoginCommand command = execution::LoginCommand::claude;
+  places::LoginCommand command = places::LoginCommand::claude;
   std::optional<std::int64_t> offset;
 };
 BOOST_DESCRIBE_STRUCT(LoginQuery, (), (command, offset))
@@ -47,7 +47,7 @@ BOOST_DESCRIBE_STRUCT(LoginQuery, (), (command, offset))
 Task<> login(engine::LeaseTerminals& terminals, core::Call call, core::LeaseId lease,
              LoginQuery query, Socket& socket) {
   BERTH_CO_DO(bounded("offset", query.offset, no_offset));
-  BERTH_CO_TRY(execution::LiveCommandPtr opened,
+  BERTH_CO_TRY(places::LiveCommandPtr opened,
                co_await terminals.log_in(std::move(call), std::move(lease), query.command));
   AttachFrames frames;
   co_return co_await serve_terminal(std::move(opened), 0, frames, socket, OnLeave::is_cancelled);
@@ -77,7 +77,7 @@ Task<> stream(engine::LeaseTerminals& terminals, core::Call call, core::LeaseId 
                             .input = query.input(),
                             .timeout_ms = query.timeout_ms};
   BERTH_CO_TRY(wanted.argv, decode_text<std::vector<std::string>>(query.command));
-  BERTH_CO_TRY(execution::LiveCommandPtr opened,
+  BERTH_CO_TRY(places::LiveCommandPtr opened,
                co_await terminals.stream(std::move(call), std::move(lease), std::move(wanted)));
   AttachFrames frames;
   co_return co_await serve_terminal(std::move(opened), 0, frames, socket, OnLeave::is_cancelled);

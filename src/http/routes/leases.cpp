@@ -157,7 +157,7 @@ std::vector<Route> single_lease_routes(engine::Leases& leases) {
           .says = "Give back a lease and destroy its sandbox",
           .call = [&leases](core::Call call,
                             auto in) { return leases.destroy(call, in.path.lease); }},
-      Endpoint<LeasePath, None, None, execution::Usage>{
+      Endpoint<LeasePath, None, None, places::Usage>{
           .verb = Verb::get,
           .path = "/api/environment-leases/{lease}/usage",
           .needs = Permission::company_operate,

@@ -15,11 +15,11 @@ namespace berth::http {
 // piece counts for what storing it costs, however short it is.
 class StdinQueue {
  public:
-  using Piece = std::variant<std::string, execution::EndOfInput>;
+  using Piece = std::variant<std::string, places::EndOfInput>;
 
   // False when the window is full. One waiting end is enough, so another one is dropped.
   bool keep(Piece piece) {
-    const bool is_end = std::holds_alternative<execution::EndOfInput>(piece);
+    const bool is_end = std::holds_alternative<places::EndOfInput>(piece);
     if (is_end && std::exchange(end_waits_, true)) return true;
     const std::size_t cost = cost_of(piece);
     if (cost_ + cost > core::attach_stdin_window) {
@@ -37,7 +37,7 @@ class StdinQueue {
   Piece take() {
     Piece piece = std::move(waiting_.front());
     waiting_.pop_front();
-    if (std::holds_alternative<execution::EndOfInput>(piece)) end_waits_ = false;
+    if (std::holds_alternative<places::EndOfInput>(piece)) end_waits_ = false;
     taken_cost_ = cost_of(piece);
     return piece;
   }

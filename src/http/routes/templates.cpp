@@ -92,7 +92,7 @@ std::vector<Route> snapshot_table(engine::Snapshots& snapshots) {
   using core::Permission;
   using engine::LeaseView;
   return {
-      Endpoint<LeasePath, None, None, execution::Changes>{
+      Endpoint<LeasePath, None, None, places::Changes>{
           .verb = Verb::get,
           .path = "/api/environment-leases/{lease}/changes",
           .needs = Permission::company_operate,

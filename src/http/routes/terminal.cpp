@@ -13,9 +13,9 @@ namespace {
 
 // Output goes out, requests come in, and stdin waits for a command that reads, each in a task of
 // its own: a command that does not read must not keep signals and sizes from it.
-class TerminalSession final : public execution::OutputTaker {
+class TerminalSession final : public places::OutputTaker {
  public:
-  TerminalSession(execution::LiveCommandPtr command, TerminalFrames& frames, Socket& socket,
+  TerminalSession(places::LiveCommandPtr command, TerminalFrames& frames, Socket& socket,
                   const asio::any_io_executor& executor)
       : command_(std::move(command)),
         frames_(frames),
@@ -32,9 +32,9 @@ class TerminalSession final : public execution::OutputTaker {
     co_return how;
   }
 
-  Task<> take(std::span<const execution::OutputPiece> pieces) override {
-    for (const execution::OutputPiece& piece : pieces) {
-      if (piece.kind == execution::OutputKind::note) continue;
+  Task<> take(std::span<const places::OutputPiece> pieces) override {
+    for (const places::OutputPiece& piece : pieces) {
+      if (piece.kind == places::OutputKind::note) continue;
       BERTH_CO_DO(co_await say(frames_.output(piece)));
     }
     co_return Result<>{};
@@ -42,7 +42,7 @@ class TerminalSession final : public execution::OutputTaker {
 
  private:
   Task<> tell(std::uint64_t offset) {
-    const Result<execution::Ended> ended = co_await command_->follow(offset, *this);
+    const Result<places::Ended> ended = co_await command_->follow(offset, *this);
     if (!ended) {
       if (ended.error().code != Errc::cancelled) co_await tell_error(ended.error());
       co_await socket_.close(CloseCode::internal_error, std::string{name_of(ended.error().code)});
@@ -74,13 +74,13 @@ class TerminalSession final : public execution::OutputTaker {
       co_return keep(std::move(in->bytes));
     }
     if (std::holds_alternative<core::AttachStdinEnd>(request)) {
-      co_return keep(execution::EndOfInput{});
+      co_return keep(places::EndOfInput{});
     }
     if (const auto* size = std::get_if<core::TerminalSize>(&request)) {
       co_return co_await command_->send(*size);
     }
     if (const auto* signal = std::get_if<core::AttachSignal>(&request)) {
-      co_return co_await command_->send(execution::SignalNumber{signal->number});
+      co_return co_await command_->send(places::SignalNumber{signal->number});
     }
     co_return co_await command_->cancel();
   }
@@ -106,11 +106,11 @@ class TerminalSession final : public execution::OutputTaker {
     }
   }
 
-  static execution::Input input_of(StdinQueue::Piece piece) {
-    return std::visit([](auto& some) { return execution::Input{std::move(some)}; }, piece);
+  static places::Input input_of(StdinQueue::Piece piece) {
+    return std::visit([](auto& some) { return places::Input{std::move(some)}; }, piece);
   }
 
-  execution::LiveCommandPtr command_;
+  places::LiveCommandPtr command_;
   TerminalFrames& frames_;
   Socket& socket_;
   StdinQueue waiting_;
@@ -119,8 +119,8 @@ class TerminalSession final : public execution::OutputTaker {
 
 }  // namespace
 
-Task<> serve_terminal(execution::LiveCommandPtr command, std::uint64_t offset,
-                      TerminalFrames& frames, Socket& socket, OnLeave on_leave) {
+Task<> serve_terminal(places::LiveCommandPtr command, std::uint64_t offset, TerminalFrames& frames,
+                      Socket& socket, OnLeave on_leave) {
   TerminalSession session{std::move(command), frames, socket, co_await asio::this_coro::executor};
   co_return co_await session.serve(offset, on_leave);
 }

@@ -12,10 +12,10 @@ class TerminalFrames {
   virtual ~TerminalFrames() = default;
 
   virtual std::optional<Message> ready() = 0;
-  virtual std::optional<Message> output(const execution::OutputPiece& piece) = 0;
+  virtual std::optional<Message> output(const places::OutputPiece& piece) = 0;
   virtual std::optional<Message> taken(std::size_t bytes) = 0;
   virtual Message failed(const Error& error) = 0;
-  virtual Message ended(const std::string& exec_id, const execution::Ended& ended) = 0;
+  virtual Message ended(const std::string& exec_id, const places::Ended& ended) = 0;
   virtual Result<core::AttachRequest> request(const Message& message) = 0;
 };
 
@@ -24,10 +24,10 @@ class TerminalFrames {
 class AttachFrames final : public TerminalFrames {
  public:
   std::optional<Message> ready() override { return std::nullopt; }
-  std::optional<Message> output(const execution::OutputPiece& piece) override;
+  std::optional<Message> output(const places::OutputPiece& piece) override;
   std::optional<Message> taken(std::size_t bytes) override;
   Message failed(const Error& error) override;
-  Message ended(const std::string& exec_id, const execution::Ended& ended) override;
+  Message ended(const std::string& exec_id, const places::Ended& ended) override;
   Result<core::AttachRequest> request(const Message& message) override;
 };
 
@@ -38,10 +38,10 @@ class AttachFrames final : public TerminalFrames {
 class PageFrames final : public TerminalFrames {
  public:
   std::optional<Message> ready() override;
-  std::optional<Message> output(const execution::OutputPiece& piece) override;
+  std::optional<Message> output(const places::OutputPiece& piece) override;
   std::optional<Message> taken(std::size_t /*bytes*/) override { return std::nullopt; }
   Message failed(const Error& error) override;
-  Message ended(const std::string& exec_id, const execution::Ended& ended) override;
+  Message ended(const std::string& exec_id, const places::Ended& ended) override;
   Result<core::AttachRequest> request(const Message& message) override;
 
  private:
@@ -53,7 +53,7 @@ enum class OnLeave { goes_on, is_cancelled };
 
 // Serves one client of a command in a leased place, until the command has ended or the client
 // disconnects.
-Task<> serve_terminal(execution::LiveCommandPtr command, std::uint64_t offset,
-                      TerminalFrames& frames, Socket& socket, OnLeave on_leave = OnLeave::goes_on);
+Task<> serve_terminal(places::LiveCommandPtr command, std::uint64_t offset, TerminalFrames& frames,
+                      Socket& socket, OnLeave on_leave = OnLeave::goes_on);
 
 }  // namespace berth::http

@@ -88,8 +88,8 @@ std::unexpected<Error> wrong(const char* field, const std::string& what) {
 
 }  // namespace
 
-std::optional<Message> AttachFrames::output(const execution::OutputPiece& piece) {
-  const bool is_out = piece.kind == execution::OutputKind::out;
+std::optional<Message> AttachFrames::output(const places::OutputPiece& piece) {
+  const bool is_out = piece.kind == places::OutputKind::out;
   const auto stream = is_out ? core::OutputStream::stdout_ : core::OutputStream::stderr_;
   return Message{
       .kind = Message::Kind::binary,
@@ -105,7 +105,7 @@ Message AttachFrames::failed(const Error& error) {
   return error_frame(error);
 }
 
-Message AttachFrames::ended(const std::string& exec_id, const execution::Ended& ended) {
+Message AttachFrames::ended(const std::string& exec_id, const places::Ended& ended) {
   const EndedNews news{.exec = {.id = exec_id,
                                 .outcome = std::string{name_of(ended.outcome)},
                                 .exit_code = ended.exit_code,
@@ -124,7 +124,7 @@ std::optional<Message> PageFrames::ready() {
   return Message{.bytes = encode_text(PageReady{})};
 }
 
-std::optional<Message> PageFrames::output(const execution::OutputPiece& piece) {
+std::optional<Message> PageFrames::output(const places::OutputPiece& piece) {
   std::string bytes = std::exchange(cut_, {}) + std::string{piece.bytes};
   const std::size_t whole = bytes.size() - cut_character_length(bytes);
   cut_ = bytes.substr(whole);
@@ -138,7 +138,7 @@ Message PageFrames::failed(const Error& error) {
   return error_frame(error);
 }
 
-Message PageFrames::ended(const std::string& /*exec_id*/, const execution::Ended& ended) {
+Message PageFrames::ended(const std::string& /*exec_id*/, const places::Ended& ended) {
   const PageClosed news{.reason = std::string{name_of(ended.outcome)},
                         .exit_code = ended.exit_code,
                         .signal = ended.signal};

@@ -22,10 +22,10 @@ TEST(StdinQueue, CountsAnEmptyPieceForWhatKeepingItCosts) {
 TEST(StdinQueue, KeepsOneEndHoweverManyAreSent) {
   StdinQueue queue;
   ASSERT_TRUE(queue.keep(std::string{"last words"}));
-  for (int i = 0; i < 1'000'000; ++i) ASSERT_TRUE(queue.keep(execution::EndOfInput{}));
+  for (int i = 0; i < 1'000'000; ++i) ASSERT_TRUE(queue.keep(places::EndOfInput{}));
   EXPECT_EQ(StdinQueue::bytes_of(queue.take()), 10U);
   queue.settle();
-  EXPECT_TRUE(std::holds_alternative<execution::EndOfInput>(queue.take()));
+  EXPECT_TRUE(std::holds_alternative<places::EndOfInput>(queue.take()));
   queue.settle();
   EXPECT_TRUE(queue.empty());
 }
@@ -33,11 +33,11 @@ TEST(StdinQueue, KeepsOneEndHoweverManyAreSent) {
 TEST(StdinQueue, TakesAnEndThatWasRefusedOnceThereIsRoom) {
   StdinQueue queue;
   ASSERT_TRUE(queue.keep(std::string(window, 'x')));
-  EXPECT_FALSE(queue.keep(execution::EndOfInput{}));
+  EXPECT_FALSE(queue.keep(places::EndOfInput{}));
   queue.take();
-  EXPECT_FALSE(queue.keep(execution::EndOfInput{})) << "it counts until it has been delivered";
+  EXPECT_FALSE(queue.keep(places::EndOfInput{})) << "it counts until it has been delivered";
   queue.settle();
-  EXPECT_TRUE(queue.keep(execution::EndOfInput{}));
+  EXPECT_TRUE(queue.keep(places::EndOfInput{}));
 }
 
 }  // namespace

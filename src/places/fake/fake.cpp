@@ -1,14 +1,15 @@
 #include "places/fake/fake.hpp"
 
-#include "core/config/environment_config.hpp"
 #include "base/json/loose.hpp"
+#include "core/config/environment_config.hpp"
+#include "places/sandbox_provider.hpp"
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 constexpr std::string_view fake_key = "fake";
 
-struct Config {
+struct FakeConfig {
   std::string image;
   bool reuse_lease = false;
 
@@ -17,70 +18,74 @@ struct Config {
   }
 };
 
-Result<Config> read_fake_config(const bj::object& config) {
+Result<FakeConfig> read_fake_config(const bj::object& config) {
   BERTH_DO(check_config_is_for(fake_key, config));
   BERTH_TRY(const bj::object stored, core::parse_sandbox_config(config));
-  return Config{.image = text_at(stored, "image").value_or(""),
-                .reuse_lease = is_true_at(stored, "reuseLease")};
+  return FakeConfig{.image = loose::text_at(stored, "image").value_or(""),
+                    .reuse_lease = loose::is_true_at(stored, "reuseLease")};
 }
 
-Task<Verdict> verdict(bj::object json, std::string before_image) {
-  BERTH_CO_TRY(const Config config, read_fake_config(json));
-  co_return Verdict{
-      .ok = true, .summary = before_image + " " + config.image + ".", .details = config.as_json()};
+Result<Verdict> verdict_on(const bj::object& json) {
+  BERTH_TRY(const FakeConfig config, read_fake_config(json));
+  return Verdict{.ok = true,
+                 .summary = "Fake sandbox provider is ready for image " + config.image + ".",
+                 .details = config.as_json()};
+}
+
+// What the lease was made with takes precedence over what its environment says by now.
+Result<> check_is_ours(const PlaceRef& lease) {
+  const bool made_here = loose::text_at(lease.metadata, "provider") == fake_key &&
+                         loose::text_at(lease.metadata, "image").has_value();
+  return made_here ? Result<>{} : check_config_is_for(fake_key, lease.config);
 }
 
 }  // namespace
 
-Task<Verdict> Fake::validate(bj::object config) {
-  return verdict(std::move(config), "Fake sandbox provider config is valid for image");
+Task<ProbeReport> Fake::probe(const AcquireRequest& request) {
+  const auto begun = std::chrono::steady_clock::now();
+  co_return report_of(verdict_on(request.lease.config), core::provider_of(request.lease.config),
+                      begun);
 }
 
-Task<Verdict> Fake::probe(bj::object config) {
-  return verdict(std::move(config), "Fake sandbox provider is ready for image");
+Task<> Fake::check_config(const bj::object& config) {
+  BERTH_CO_DO(read_fake_config(config));
+  co_return Result<>{};
 }
 
-Task<ProviderLease> Fake::acquire(AcquireLease request) {
-  BERTH_CO_TRY(const Config config, read_fake_config(request.config));
-  // An unsaved config has no environment by which its sandbox could be found again.
-  if (config.reuse_lease && request.environment_id) {
-    co_return ProviderLease{.provider_lease_id = "sandbox://fake/" + request.environment_id->str(),
-                            .metadata = config.as_json()};
+Task<Acquired> Fake::acquire(const AcquireRequest& request) {
+  const PlaceRef& lease = request.lease;
+  BERTH_CO_TRY(const FakeConfig config, read_fake_config(lease.config));
+  Acquired made{.provider = std::string{fake_key}, .metadata = config.as_json()};
+  if (config.reuse_lease && request.reusable_id) {
+    made.provider_lease_id = request.reusable_id;
+    made.metadata["resumedLease"] = true;
+    made.resumed = true;
+    co_return made;
   }
-  const std::string run = request.run_id ? request.run_id->str() : make_uuid(random_, clock_.now());
-  co_return ProviderLease{
-      .provider_lease_id = "sandbox://fake/" + run + "/" + make_uuid(random_, clock_.now()),
-      .metadata = config.as_json()};
+  // An unsaved config has no environment by which its sandbox could be found again.
+  if (config.reuse_lease && lease.environment_id) {
+    made.provider_lease_id = "sandbox://fake/" + lease.environment_id->str();
+    co_return made;
+  }
+  const std::string run = lease.run_id ? lease.run_id->str() : make_uuid(random_, clock_.now());
+  made.provider_lease_id = "sandbox://fake/" + run + "/" + make_uuid(random_, clock_.now());
+  co_return made;
 }
 
-Task<std::optional<ProviderLease>> Fake::resume(bj::object config, std::string provider_lease_id) {
-  BERTH_CO_TRY(const Config read_config, read_fake_config(config));
-  ProviderLease lease{.provider_lease_id = std::move(provider_lease_id),
-                      .metadata = read_config.as_json()};
-  lease.metadata["resumedLease"] = true;
-  co_return std::optional{std::move(lease)};
+Task<> Fake::release(const PlaceRef& lease, core::LeaseEvent /*how*/) {
+  co_return check_is_ours(lease);
 }
 
-Task<> Fake::release(bj::object config, SandboxName /*name*/, LeaseEnd /*how*/) {
-  co_return check_config_is_for(fake_key, config);
+Task<> Fake::destroy(const PlaceRef& lease) {
+  co_return check_is_ours(lease);
 }
 
-Task<> Fake::destroy(bj::object config, SandboxName /*name*/) {
-  co_return check_config_is_for(fake_key, config);
+Task<std::vector<PlaceKey>> Fake::held() {
+  co_return std::vector<PlaceKey>{};
 }
 
-bool Fake::matches(const bj::object& config, const ReusableLease& lease) const {
-  const Result<Config> wanted = read_fake_config(config);
-  return wanted && lease.provider_lease_id && !lease.provider_lease_id->empty() &&
-         text_at(lease.metadata, "provider") == fake_key &&
-         is_true_at(lease.metadata, "reuseLease") &&
-         text_at(lease.metadata, "image") == wanted->image;
+Task<> Fake::close() {
+  co_return Result<>{};
 }
 
-std::optional<bj::object> Fake::config_from(const bj::object& lease_metadata) const {
-  const std::optional<std::string> image = text_at(lease_metadata, "image");
-  if (text_at(lease_metadata, "provider") != fake_key || !image) return std::nullopt;
-  return Config{.image = *image, .reuse_lease = is_true_at(lease_metadata, "reuseLease")}.as_json();
-}
-
-}  // namespace berth::providers
+}  // namespace berth::places

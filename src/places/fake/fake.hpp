@@ -2,30 +2,28 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
-#include "places/provider.hpp"
+#include "places/place.hpp"
 
-namespace berth::providers {
+namespace berth::places {
 
 // A provider for probes and tests: does no I/O, and everything except the ids depends only on its
-// input. It cannot execute commands.
-class Fake final : public Provider {
+// input. It has no ability.
+class Fake final : public Place {
  public:
   Fake(Random& random, const Clock& clock) : random_(random), clock_(clock) {}
 
-  std::string_view key() const override { return "fake"; }
-  Task<Verdict> validate(bj::object config) override;
-  Task<Verdict> probe(bj::object config) override;
-  Task<ProviderLease> acquire(AcquireLease request) override;
-  Task<std::optional<ProviderLease>> resume(bj::object config,
-                                            std::string provider_lease_id) override;
-  Task<> release(bj::object config, SandboxName name, LeaseEnd how) override;
-  Task<> destroy(bj::object config, SandboxName name) override;
-  bool matches(const bj::object& config, const ReusableLease& lease) const override;
-  std::optional<bj::object> config_from(const bj::object& lease_metadata) const override;
+  Task<ProbeReport> probe(const AcquireRequest& request) override;
+  Task<> check_config(const bj::object& config) override;
+  Task<Acquired> acquire(const AcquireRequest& request) override;
+  Task<> release(const PlaceRef& lease, core::LeaseEvent how) override;
+  Task<> destroy(const PlaceRef& lease) override;
+  Task<std::vector<PlaceKey>> held() override;
+  Task<> close() override;
+  Abilities abilities() override { return {}; }
 
  private:
   Random& random_;
   const Clock& clock_;
 };
 
-}  // namespace berth::providers
+}  // namespace berth::places

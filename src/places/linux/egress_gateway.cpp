@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 constexpr std::uint16_t proxy_port = 3128;
@@ -33,8 +33,8 @@ Result<egress::Policy> policy_of(const core::LinuxConfig& config) {
   return egress::Policy::decode(encode(config.egress), egress::addresses_that_are_not_public());
 }
 
-Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t offset) {
-  execution::EgressPage page{.next_offset = static_cast<std::int64_t>(offset)};
+Result<EgressPage> read_log(const std::string& file, std::uint64_t offset) {
+  EgressPage page{.next_offset = static_cast<std::int64_t>(offset)};
   const Fd log{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
   if (!log && errno == ENOENT) return page;
   if (!log) return io_failure("open", file, errno);
@@ -159,4 +159,4 @@ std::optional<std::string> EgressGateway::api_url(const core::LinuxConfig& confi
   return url_of(callback_port);
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -4,7 +4,7 @@
 #include "base/async/task_group.hpp"
 #include "core/config/linux_config.hpp"
 #include "egress/proxy.hpp"
-#include "keepers/command.hpp"
+#include "places/abilities.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace berth::providers {
+namespace berth::places {
 
 // Whether this server listens on that port in a sandbox.
 bool is_own_door(std::uint16_t port);
@@ -94,6 +94,6 @@ class EgressGateway {
 Result<egress::Policy> policy_of(const core::LinuxConfig& config);
 // The entries of a decision log from an offset on, in complete lines. A missing file counts as
 // empty. Blocks.
-Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t offset);
+Result<EgressPage> read_log(const std::string& file, std::uint64_t offset);
 
-}  // namespace berth::providers
+}  // namespace berth::places

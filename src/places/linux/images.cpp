@@ -8,7 +8,7 @@
 #include <map>
 #include <mutex>
 
-namespace berth::providers {
+namespace berth::places {
 
 // What this process holds, by holder.
 class HeldImages::Pins {
@@ -162,4 +162,4 @@ std::string only_host_of(const core::LinuxConfig& config) {
   return config.template_ ? std::string{} : config.image.value_or(std::string{images::host_name});
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace berth::providers {
+namespace berth::places {
 
 // How long an image is held for a sandbox: until it is released, by this or a later server; or at
 // most as long as this process lives, for sandboxes that no other process knows.
@@ -56,4 +56,4 @@ class HeldImages {
 // The config's image name, by default the host's; empty if it names a template.
 std::string only_host_of(const core::LinuxConfig& config);
 
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,4 +59,4 @@ TEST_F(Held, WhoHoldsNothingNeedsNoStore) {
 }
 
 }  // namespace
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -24,7 +24,7 @@
 #include <cerrno>
 #include <chrono>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 using keeper::LoopbackFamily;
@@ -79,10 +79,10 @@ Result<> expect_folder_inside(const std::string& keeper_folder, const std::strin
               "name one that its image has, or leave it out");
 }
 
-Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user) {
+Result<FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user) {
   BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
   BERTH_TRY(Fd root, keeper::KeeperClient{std::move(socket)}.root());
-  execution::FileRoot::User outside{.uid = ::geteuid(), .gid = ::getegid()};
+  FileRoot::User outside{.uid = ::geteuid(), .gid = ::getegid()};
   if (keeper::sandbox::standing_here() == keeper::sandbox::Standing::root) {
     struct stat status{};
     if (::fstat(root.get(), &status) != 0)
@@ -96,8 +96,7 @@ Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const
     }
     outside = {.uid = first + user.uid, .gid = first + user.gid};
   }
-  return execution::FileRoot{
-      .folder = std::move(root), .user = outside, .mounts = execution::FileRoot::Mounts::entered};
+  return FileRoot{.folder = std::move(root), .user = outside, .mounts = FileRoot::Mounts::entered};
 }
 
 Task<Fd> dial_inside(asio::thread_pool& pool, std::string keeper_folder, std::uint16_t port) {
@@ -121,4 +120,4 @@ Task<Fd> dial_inside(asio::thread_pool& pool, std::string keeper_folder, std::ui
   co_return unreachable(port, "no process listens there");
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/async/task.hpp"
-#include "keepers/command.hpp"
+#include "places/files.hpp"
 #include "places/linux/plan.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -11,16 +11,16 @@
 #include <vector>
 
 // How the server reaches into a sandbox that a keeper holds.
-namespace berth::providers {
+namespace berth::places {
 
 // Resolves the path from the sandbox's root, so that no link leads out of it. Blocks.
 Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path);
 
 // Its root directory, and the host ids of this sandbox user. Blocks.
-Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user);
+Result<FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user);
 
 // Connects to a port of its loopback, first over IPv4 and then over IPv6. `port_unreachable` if no
 // process listens there or accepts in time. The pool must outlive the task.
 Task<Fd> dial_inside(asio::thread_pool& pool, std::string keeper_folder, std::uint16_t port);
 
-}  // namespace berth::providers
+}  // namespace berth::places

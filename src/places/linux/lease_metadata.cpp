@@ -1,22 +1,32 @@
 #include "places/linux/lease_metadata.hpp"
 
-#include "core/rows/environment.hpp"
 #include "base/json/loose.hpp"
+#include "core/rows/environment.hpp"
 
-namespace berth::providers {
+namespace berth::places {
 
 using core::LinuxConfig;
+
+std::string folder_id_of(const PlaceRef& lease) {
+  return lease.sandbox_id ? lease.sandbox_id->str() : lease.key.str();
+}
+
+bj::object config_of(const PlaceRef& lease) {
+  if (loose::text_at(lease.metadata, "provider") != core::linux_provider) return lease.config;
+  const bj::value* const config = lease.metadata.if_contains("config");
+  return config != nullptr && config->is_object() ? config->get_object() : lease.config;
+}
 
 bool is_minimal(const keeper::Confined& confined) {
   return confined.level == keeper::sandbox::Level::minimal;
 }
 
-std::string box_of(const execution::KeptFolder& folder) {
+std::string box_of(const keepers::KeptFolder& folder) {
   return folder.keeper() + "/" + std::string{keeper::sandbox::box_folder};
 }
 
 std::string box_in(const bj::object& metadata) {
-  return text_at(metadata, "box").value_or("");
+  return loose::text_at(metadata, "box").value_or("");
 }
 
 bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
@@ -54,4 +64,4 @@ Result<> check_ways_out(const LinuxConfig& config, const keeper::Confined& confi
               "leave egress out, or: " + confined.missing.front().remedy);
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -3,25 +3,26 @@
 #include "base/async/offload.hpp"
 #include "base/fault_point.hpp"
 #include "base/files.hpp"
+#include "base/json/loose.hpp"
 #include "base/log.hpp"
 #include "images/image.hpp"
 #include "keeper/sandbox/cgroup/cgroup.hpp"
+#include "places/lacks.hpp"
 #include "places/linux/inside.hpp"
 #include "places/linux/lease_metadata.hpp"
 #include "places/linux/listening.hpp"
 #include "places/linux/probe_steps.hpp"
-#include "base/json/loose.hpp"
 
 #include <sys/stat.h>
 
 #include <chrono>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 using core::LinuxConfig;
-using execution::KeeperLink;
-using execution::Keepers;
+using keepers::KeeperLink;
+using keepers::Keepers;
 
 constexpr std::int64_t usual_pool_minutes = 60;
 constexpr const char* egress_file = "/egress.jsonl";
@@ -37,23 +38,12 @@ Result<LinuxConfig> read_linux_config(const bj::object& config) {
 
 // Empty if the config does not name one, as for a sandbox that is no longer recorded.
 std::string image_in(const bj::object& config) {
-  return config.contains("template") ? "" : text_at(config, "image").value_or("");
+  return config.contains("template") ? "" : loose::text_at(config, "image").value_or("");
 }
 
 bool is_there(const std::string& path) {
   struct stat seen{};
   return ::lstat(path.c_str(), &seen) == 0;
-}
-
-// The folder name. A stored id was ours before, but only a valid key names a folder.
-Result<std::string> id_of(const SandboxName& name) {
-  if (name.key) return name.key->str();
-  BERTH_TRY(const core::SandboxId id, core::SandboxId::parse(name.provider_lease_id.value_or("")));
-  return id.str();
-}
-
-std::string id_of(const execution::PlaceRef& lease) {
-  return lease.sandbox_id ? lease.sandbox_id->str() : lease.lease_id.str();
 }
 
 // A config that names something that is missing or unusable is wrong.
@@ -88,7 +78,7 @@ Result<> end_what_it_held(const keeper::ProcessIdentity& killed) {
   return end_what_killed_keepers_held();
 }
 
-execution::KeeperOptions keepers_of(const LinuxOptions& options) {
+keepers::KeeperOptions keepers_of(const LinuxOptions& options) {
   return {.state_root = options.state_root,
           .keeper_program = options.keeper_program,
           .prefork = std::make_shared<keeper::KeeperPrefork>(
@@ -116,18 +106,21 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
       homes_root_(std::move(options.homes_root)),
       spares_(keepers_.executor(), *this, random, clock) {}
 
-Task<Verdict> Linux::validate(bj::object config) {
+Task<> Linux::check_config(const bj::object& config) {
   BERTH_CO_TRY(const LinuxConfig read_config, read_linux_config(config));
   const Result<RootLayers> root = co_await offload(
       keepers_.pool(), [images = images_, read_config] { return images.layers_for(read_config); });
   if (!root) co_return wrong_field(read_config.template_ ? "template" : "image", root.error());
-  co_return Verdict{.ok = true,
-                    .summary = "The config of the Linux sandbox is valid for image " +
-                               read_config.image.value_or("host") + ".",
-                    .details = core::to_stored(read_config)};
+  co_return Result<>{};
 }
 
-Task<Verdict> Linux::probe(bj::object config) {
+Task<ProbeReport> Linux::probe(const AcquireRequest& request) {
+  const auto begun = std::chrono::steady_clock::now();
+  const Result<Verdict> verdict = co_await test(request.lease.config);
+  co_return report_of(verdict, core::provider_of(request.lease.config), begun);
+}
+
+Task<Verdict> Linux::test(bj::object config) {
   BERTH_CO_TRY(const LinuxConfig wanted, read_linux_config(config));
   // Named like any other, so that what a killed server leaves of it is found and removed.
   const std::string id = core::SandboxId::make(random_, clock_.now()).str();
@@ -292,7 +285,7 @@ Task<Linux::Made> Linux::make(std::string id, Wanted wanted) {
 
 Result<> Linux::begin_way_out(const std::string& id, const LinuxConfig& config) {
   if (egress_gateway_ == nullptr) return {};
-  const execution::KeptFolder folder = keepers_.folder_of(id);
+  const keepers::KeptFolder folder = keepers_.folder_of(id);
   return egress_gateway_->begin({.id = id,
                                  .keeper_folder = folder.keeper(),
                                  .log_path = folder.path + egress_file,
@@ -305,12 +298,11 @@ Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
 }
 
 Task<> Linux::restore_way_out(const PlaceRef& lease) {
-  const std::string id = id_of(lease);
+  const std::string id = folder_id_of(lease);
   if (egress_gateway_ == nullptr || !box_in(lease.metadata).empty()) co_return Result<>{};
   // For a new sandbox it is opened in parallel with the rest; no command starts without it.
   if (egress_gateway_->has(id)) co_return co_await egress_gateway_->wait(id);
-  BERTH_CO_TRY(LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(LinuxConfig config, read_linux_config(config_of(lease)));
   const Result<> opened = co_await open_way_out(id, std::move(config));
   const Errc code = opened ? Errc::cancelled : opened.error().code;
   if (code != Errc::cancelled && code != Errc::keeper_unreachable) {
@@ -333,9 +325,18 @@ Task<> Linux::remove(std::string id, std::string image) {
                              [images = images_, id] { return images.release(id); });
 }
 
-Task<ProviderLease> Linux::acquire(AcquireLease request) {
+Task<Acquired> Linux::acquire(const AcquireRequest& request) {
+  const bj::object& config = request.lease.config;
+  if (request.reusable_id && loose::is_true_at(config, "reuseLease")) {
+    BERTH_CO_TRY(std::optional<Acquired> resumed, co_await resume(config, *request.reusable_id));
+    if (resumed) co_return *std::move(resumed);
+  }
+  co_return co_await make_lease(request.lease);
+}
+
+Task<Acquired> Linux::make_lease(const PlaceRef& request) {
   BERTH_CO_TRY(LinuxConfig config, read_linux_config(request.config));
-  BERTH_CO_TRY(const std::string id, id_of(SandboxName{.key = request.key}));
+  const std::string id = folder_id_of(request);
   // A folder has one keeper in its life, so what an earlier attempt left is removed first.
   if (is_there(keepers_.folder_of(id).path)) {
     BERTH_CO_DO(co_await remove(id, only_host_of(config)));
@@ -344,8 +345,9 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
   BERTH_CO_TRY(const Made made,
                co_await take_with_home(id, Wanted{.config = config, .home = home}));
   const std::string box = is_minimal(made.confined) ? box_of(keepers_.folder_of(id)) : "";
-  ProviderLease lease{.provider_lease_id = id,
-                      .metadata = metadata_of(config, made.root, made.confined, box)};
+  Acquired lease{.provider = std::string{core::linux_provider},
+                 .provider_lease_id = id,
+                 .metadata = metadata_of(config, made.root, made.confined, box)};
   if (made.has_home) {
     lease.metadata["agentHome"] = agent_home_inside;
     const std::string own_home = user_of(config, made.root).home;
@@ -361,10 +363,11 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
   co_return lease;
 }
 
-Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string provider_lease_id) {
+Task<std::optional<Acquired>> Linux::resume(bj::object config, std::string provider_lease_id) {
   BERTH_CO_TRY(LinuxConfig wanted, read_linux_config(config));
-  BERTH_CO_TRY(const std::string id,
-               id_of(SandboxName{.provider_lease_id = std::move(provider_lease_id)}));
+  // A stored id was ours before, but only a valid key names a folder.
+  BERTH_CO_TRY(const core::SandboxId key, core::SandboxId::parse(provider_lease_id));
+  const std::string& id = key.str();
   const std::string file = keepers_.folder_of(id).path + facts_file;
   const Result<bj::object> facts =
       co_await offload(keepers_.pool(), [file]() -> Result<bj::object> {
@@ -383,20 +386,25 @@ Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string 
     if (!removed) {
       log::warn("sandbox.not_removed", {{"sandbox", id}, {"error", removed.error().message}});
     }
-    co_return std::optional<ProviderLease>{};
+    co_return std::optional<Acquired>{};
   }
   BERTH_CO_DO(co_await open_way_out(id, wanted));
   // Egress that the previous lease was granted does not apply to this one.
   if (egress_gateway_ != nullptr) BERTH_CO_DO(egress_gateway_->change(id, wanted));
-  ProviderLease lease{.provider_lease_id = id, .metadata = *facts};
+  Acquired lease{.provider = std::string{core::linux_provider},
+                 .provider_lease_id = id,
+                 .metadata = *facts,
+                 .resumed = true};
   lease.metadata["resumedLease"] = true;
   co_return std::optional{std::move(lease)};
 }
 
-Task<> Linux::release(bj::object config, SandboxName name, LeaseEnd how) {
+Task<> Linux::release(const PlaceRef& lease, core::LeaseEvent how) {
+  const bj::object config = config_of(lease);
   BERTH_CO_DO(check_config_is_for(core::linux_provider, config));
-  BERTH_CO_TRY(const std::string id, id_of(name));
-  if (how != LeaseEnd::released || !is_true_at(config, "reuseLease")) {
+  const std::string id = folder_id_of(lease);
+  const bool is_orderly = how == core::LeaseEvent::release_succeeded;
+  if (!is_orderly || !loose::is_true_at(config, "reuseLease")) {
     co_return co_await remove(id, image_in(config));
   }
   const Result<> emptied = co_await empty(id);
@@ -407,10 +415,10 @@ Task<> Linux::release(bj::object config, SandboxName name, LeaseEnd how) {
   co_return co_await remove(id, image_in(config));
 }
 
-Task<> Linux::destroy(bj::object config, SandboxName name) {
+Task<> Linux::destroy(const PlaceRef& lease) {
+  const bj::object config = config_of(lease);
   BERTH_CO_DO(check_config_is_for(core::linux_provider, config));
-  BERTH_CO_TRY(const std::string id, id_of(name));
-  co_return co_await remove(id, image_in(config));
+  co_return co_await remove(folder_id_of(lease), image_in(config));
 }
 
 Task<> Linux::run_inside(std::string id, std::vector<std::string> argv) {
@@ -431,41 +439,26 @@ Task<> Linux::run_inside(std::string id, std::vector<std::string> argv) {
                  keepers_.name_of(id) + ": the command " + what + " has failed in it");
 }
 
-bool Linux::matches(const bj::object& config, const ReusableLease& lease) const {
-  const Result<LinuxConfig> wanted = read_linux_config(config);
-  const std::optional<bj::object> had = config_from(lease.metadata);
-  return wanted && had && lease.provider_lease_id && !lease.provider_lease_id->empty() &&
-         is_true_at(lease.metadata, "reuseLease") && core::to_stored(*wanted) == *had;
-}
-
-std::optional<bj::object> Linux::config_from(const bj::object& lease_metadata) const {
-  if (text_at(lease_metadata, "provider") != core::linux_provider) return std::nullopt;
-  const bj::value* config = lease_metadata.if_contains("config");
-  if (config == nullptr || !config->is_object()) return std::nullopt;
-  return config->get_object();
-}
-
-Task<std::vector<core::SandboxId>> Linux::held() {
+Task<std::vector<PlaceKey>> Linux::held() {
   BERTH_CO_DO(co_await offload(keepers_.pool(), end_what_killed_keepers_held));
   BERTH_CO_TRY(const std::vector<std::string> names, co_await keepers_.held());
-  std::vector<core::SandboxId> sandboxes;
+  std::vector<PlaceKey> sandboxes;
   for (const std::string& name : names) {
     if (probes_.contains(name) || spares_.holds(name)) continue;
     if (Result<core::SandboxId> id = core::SandboxId::parse(name)) {
-      sandboxes.push_back(*std::move(id));
+      sandboxes.emplace_back(*std::move(id));
     }
   }
   co_return sandboxes;
 }
 
-Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
-                                          const std::optional<std::string>& wanted) {
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+Task<Workspace> Linux::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
+  BERTH_CO_TRY(const LinuxConfig config, read_linux_config(config_of(lease)));
   const std::string box = box_in(lease.metadata);
-  std::string cwd = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
+  std::string cwd =
+      loose::text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
   if (wanted) {
-    const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
+    const std::string folder = keepers_.folder_of(folder_id_of(lease)).keeper();
     // A caller that has read the box path in the lease may use it too.
     const bool is_named = !box.empty() && wanted->starts_with(box + "/");
     const std::string inside = is_named ? wanted->substr(box.size()) : *wanted;
@@ -474,7 +467,7 @@ Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
     cwd = box + inside;
   }
   const std::string own_home = user_in(lease.metadata, config).home;
-  const std::optional<std::string> agent_home = text_at(lease.metadata, "agentHome");
+  const std::optional<std::string> agent_home = loose::text_at(lease.metadata, "agentHome");
   std::string path{usual_path};
   for (const std::string& entry : image_environment(lease.metadata)) {
     if (entry.starts_with("PATH=")) path = entry.substr(5);
@@ -482,106 +475,101 @@ Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
   // Programs that an image or template installed for its user are also found from the agent's home.
   if (agent_home) path = own_home + "/.local/bin:" + path;
   const bool has_way_out = egress_gateway_ != nullptr && box.empty();
-  co_return execution::Workspace{
-      .cwd = std::move(cwd),
-      .home = agent_home.value_or(own_home),
-      .path = std::move(path),
-      .scratch = box + "/tmp",
-      .api_url = has_way_out ? egress_gateway_->api_url(config) : std::nullopt};
+  co_return Workspace{.cwd = std::move(cwd),
+                      .home = agent_home.value_or(own_home),
+                      .path = std::move(path),
+                      .scratch = box + "/tmp",
+                      .api_url = has_way_out ? egress_gateway_->api_url(config) : std::nullopt};
 }
 
-Task<execution::Started> Linux::start(const PlaceRef& lease, const execution::Command& command) {
+Task<Started> Linux::start(const PlaceRef& lease, const Command& command) {
   BERTH_CO_DO(co_await restore_way_out(lease));
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
-  execution::PlaceRules rules{.environment = image_environment(lease.metadata)};
+  BERTH_CO_TRY(const LinuxConfig config, read_linux_config(config_of(lease)));
+  keepers::PlaceRules rules{.environment = image_environment(lease.metadata)};
   if (egress_gateway_ != nullptr && config.egress) {
     for (std::string& entry : EgressGateway::environment())
       rules.environment.push_back(std::move(entry));
   }
   if (config.output_mb) rules.output_bytes_max = *config.output_mb << 20;
   // Never starts a keeper: a new one would run the command outside the sandbox.
-  co_return co_await keepers_.start(id_of(lease), command, Keepers::IfNone::tell, std::move(rules));
+  co_return co_await keepers_.start(folder_id_of(lease), command, Keepers::IfNone::tell,
+                                    std::move(rules));
 }
 
-Task<execution::Ended> Linux::follow(const PlaceRef& lease, const std::string& exec_id,
-                                     std::uint64_t offset, execution::OutputTaker& taker) {
+Task<Ended> Linux::follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
+                          OutputTaker& taker) {
   BERTH_CO_DO(co_await restore_way_out(lease));
-  co_return co_await keepers_.follow(id_of(lease), exec_id, offset, taker);
+  co_return co_await keepers_.follow(folder_id_of(lease), exec_id, offset, taker);
 }
 
-Task<> Linux::send(const PlaceRef& lease, const std::string& exec_id, execution::Input input) {
-  return keepers_.send(id_of(lease), exec_id, std::move(input));
+Task<> Linux::send(const PlaceRef& lease, const std::string& exec_id, Input input) {
+  return keepers_.send(folder_id_of(lease), exec_id, std::move(input));
 }
 
 Task<> Linux::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
-  return keepers_.cancel(id_of(lease), exec_id, grace_ms);
+  return keepers_.cancel(folder_id_of(lease), exec_id, grace_ms);
 }
 
 Task<> Linux::forget_output(const PlaceRef& lease, const std::string& exec_id) {
-  return keepers_.forget_output(id_of(lease), exec_id);
+  return keepers_.forget_output(folder_id_of(lease), exec_id);
 }
 
 Task<> Linux::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
-  return keepers_.renew(id_of(lease), deadline_ms);
+  return keepers_.renew(folder_id_of(lease), deadline_ms);
 }
 
-Task<execution::Usage> Linux::usage(const PlaceRef& lease) {
-  return keepers_.usage(id_of(lease));
+Task<Usage> Linux::usage(const PlaceRef& lease) {
+  return keepers_.usage(folder_id_of(lease));
 }
 
 Task<std::vector<std::uint16_t>> Linux::listening(const PlaceRef& lease) {
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(const LinuxConfig config, read_linux_config(config_of(lease)));
   // Any process of the machine may be listening there.
-  if (config.network == core::LinuxNetwork::host) co_return co_await Execution::listening(lease);
-  co_return co_await offload(keepers_.pool(), [folder = keepers_.folder_of(id_of(lease)).keeper()] {
-    return ports_inside(folder);
-  });
+  if (config.network == core::LinuxNetwork::host) co_return lacks(Lack::open_ports, lease);
+  co_return co_await offload(
+      keepers_.pool(),
+      [folder = keepers_.folder_of(folder_id_of(lease)).keeper()] { return ports_inside(folder); });
 }
 
-Task<execution::FileRoot> Linux::files(const PlaceRef& lease) {
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
-  const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
-  BERTH_CO_TRY(execution::FileRoot root,
+Task<FileRoot> Linux::files(const PlaceRef& lease) {
+  BERTH_CO_TRY(const LinuxConfig config, read_linux_config(config_of(lease)));
+  const std::string folder = keepers_.folder_of(folder_id_of(lease)).keeper();
+  BERTH_CO_TRY(FileRoot root,
                co_await offload(keepers_.pool(), [folder, user = user_in(lease.metadata, config)] {
                  return files_inside(folder, user);
                }));
-  const auto cwd = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
+  const auto cwd = loose::text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
   root.workdir = cwd.substr(box_in(lease.metadata).size());
   co_return root;
 }
 
 Task<Fd> Linux::dial(const PlaceRef& lease, std::uint16_t port) {
-  BERTH_CO_TRY(const LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(const LinuxConfig config, read_linux_config(config_of(lease)));
   if (config.network == core::LinuxNetwork::host) {
     co_return fail(Errc::execution_unsupported,
-                   "lease " + lease.lease_id.str() + ": its sandbox shares the network of this " +
+                   lease.key.name() + ": its sandbox shares the network of this " +
                        "machine, so port " + std::to_string(port) + " is the machine's own",
                    "leave `network: host` out of the environment's config");
   }
-  const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
+  const std::string folder = keepers_.folder_of(folder_id_of(lease)).keeper();
   co_return co_await dial_inside(keepers_.pool(), folder, port);
 }
 
 Task<> Linux::set_egress(const PlaceRef& lease, core::LinuxEgress policy) {
-  BERTH_CO_TRY(LinuxConfig config,
-               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(LinuxConfig config, read_linux_config(config_of(lease)));
   const bool has_box = !box_in(lease.metadata).empty();
   if (egress_gateway_ == nullptr || has_box || config.network == core::LinuxNetwork::host) {
-    co_return co_await Execution::set_egress(lease, std::move(policy));
+    co_return lacks(Lack::egress, lease);
   }
   config.egress = std::move(policy);
-  BERTH_CO_DO(co_await open_way_out(id_of(lease), config));
-  co_return egress_gateway_->change(id_of(lease), config);
+  BERTH_CO_DO(co_await open_way_out(folder_id_of(lease), config));
+  co_return egress_gateway_->change(folder_id_of(lease), config);
 }
 
-Task<execution::EgressPage> Linux::egress_log(const PlaceRef& lease, std::uint64_t offset) {
-  const std::string file = keepers_.folder_of(id_of(lease)).path + egress_file;
-  if (egress_gateway_ != nullptr) egress_gateway_->flush(id_of(lease));
+Task<EgressPage> Linux::egress_log(const PlaceRef& lease, std::uint64_t offset) {
+  const std::string file = keepers_.folder_of(folder_id_of(lease)).path + egress_file;
+  if (egress_gateway_ != nullptr) egress_gateway_->flush(folder_id_of(lease));
   co_return co_await offload(keepers_.pool(), [file, offset] { return read_log(file, offset); });
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -2,17 +2,17 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
-#include "keepers/keepers.hpp"
 #include "images/image_store.hpp"
+#include "keepers/keepers.hpp"
 #include "places/linux/egress_gateway.hpp"
 #include "places/linux/images.hpp"
 #include "places/linux/snapshots.hpp"
 #include "places/linux/warm_pool.hpp"
-#include "places/provider.hpp"
+#include "places/sandbox_provider.hpp"
 
 #include <set>
 
-namespace berth::providers {
+namespace berth::places {
 
 struct LinuxOptions {
   std::string state_root;      // a folder owned by this server, with one folder per sandbox
@@ -29,32 +29,41 @@ struct LinuxOptions {
 
 // Sandboxes on this machine. Each is held by its own keeper, in a folder named by our key, and is
 // found again by that key: nothing here needs to survive a server restart.
-class Linux final : public Provider, private execution::Execution, private SpareMaker {
+class Linux final : public Place,
+                    private Commands,
+                    private Files,
+                    private Ports,
+                    private EgressRules,
+                    private Snapshots,
+                    private Freezer,
+                    private UsageMeter,
+                    private SpareMaker {
  public:
   // `random` and `clock` must outlive it.
   Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& random, const Clock& clock,
         LinuxOptions options);
 
-  std::string_view key() const override { return core::linux_provider; }
-  Task<Verdict> validate(bj::object config) override;
-  // Makes a sandbox, runs `true` in it and removes it.
-  Task<Verdict> probe(bj::object config) override;
-  Task<ProviderLease> acquire(AcquireLease request) override;
-  Task<std::optional<ProviderLease>> resume(bj::object config,
-                                            std::string provider_lease_id) override;
+  Task<ProbeReport> probe(const AcquireRequest& request) override;
+  Task<> check_config(const bj::object& config) override;
+  Task<Acquired> acquire(const AcquireRequest& request) override;
   // A reusable sandbox is remade around its working directory, and then waits for its next lease.
-  Task<> release(bj::object config, SandboxName name, LeaseEnd how) override;
-  Task<> destroy(bj::object config, SandboxName name) override;
-  bool matches(const bj::object& config, const ReusableLease& lease) const override;
-  std::optional<bj::object> config_from(const bj::object& lease_metadata) const override;
+  Task<> release(const PlaceRef& lease, core::LeaseEvent how) override;
+  Task<> destroy(const PlaceRef& lease) override;
+  Task<std::vector<PlaceKey>> held() override;
+  Task<> close() override;
+  Abilities abilities() override {
+    return {.commands = this,
+            .files = this,
+            .ports = this,
+            .egress = this,
+            .snapshots = this,
+            .freezer = this,
+            .usage = this,
+            .locality = Locality::own_server};
+  }
 
-  Task<execution::CapturedTemplate> capture_template(bj::object config, SandboxName name,
-                                                     execution::CaptureTemplate request) override;
-  Task<bool> delete_template(bj::object config, execution::DeleteTemplate request) override;
-  Task<execution::Changes> changes(bj::object config, SandboxName name) override;
-  Task<> freeze(bj::object config, SandboxName name) override;
-  Task<> thaw(bj::object config, SandboxName name) override;
-
+  // Makes a sandbox, runs `true` in it and removes it.
+  Task<Verdict> test(bj::object config);
   // The sandboxes that a config wants ready in advance; empty if it wants none.
   Task<std::optional<PoolCustomer>> pool_customer(bj::object config);
   // Makes them ready in idle time, for exactly these customers from now on.
@@ -64,30 +73,28 @@ class Linux final : public Provider, private execution::Execution, private Spare
   // Records which images environments name: they are kept.
   Task<> note_images(std::vector<images::EnvironmentImage> named);
 
-  execution::Execution* execution() override { return this; }
-  bool stays_on_its_server() const override { return true; }
-  Task<std::vector<core::SandboxId>> held() override;
-  Task<std::vector<core::TemplateId>> held_templates() override;
-  Task<> close() override;
-
  private:
-  using PlaceRef = execution::PlaceRef;
-
-  Task<execution::Workspace> realize(const PlaceRef& lease,
-                                     const std::optional<std::string>& wanted) override;
-  Task<execution::Started> start(const PlaceRef& lease, const execution::Command& command) override;
-  Task<execution::Ended> follow(const PlaceRef& lease, const std::string& exec_id,
-                                std::uint64_t offset, execution::OutputTaker& taker) override;
-  Task<> send(const PlaceRef& lease, const std::string& exec_id, execution::Input input) override;
+  Task<Workspace> realize(const PlaceRef& lease, const std::optional<std::string>& wanted) override;
+  Task<Started> start(const PlaceRef& lease, const Command& command) override;
+  Task<Ended> follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
+                     OutputTaker& taker) override;
+  Task<> send(const PlaceRef& lease, const std::string& exec_id, Input input) override;
   Task<> cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) override;
   Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) override;
   Task<> forget_output(const PlaceRef& lease, const std::string& exec_id) override;
-  Task<execution::Usage> usage(const PlaceRef& lease) override;
+  Task<Usage> usage(const PlaceRef& lease) override;
   Task<std::vector<std::uint16_t>> listening(const PlaceRef& lease) override;
-  Task<execution::FileRoot> files(const PlaceRef& lease) override;
+  Task<FileRoot> files(const PlaceRef& lease) override;
   Task<Fd> dial(const PlaceRef& lease, std::uint16_t port) override;
   Task<> set_egress(const PlaceRef& lease, core::LinuxEgress policy) override;
-  Task<execution::EgressPage> egress_log(const PlaceRef& lease, std::uint64_t offset) override;
+  Task<EgressPage> egress_log(const PlaceRef& lease, std::uint64_t offset) override;
+  Task<CapturedTemplate> capture_template(const PlaceRef& lease,
+                                          const CaptureTemplate& request) override;
+  Task<bool> delete_template(const PlaceRef& place, const DeleteTemplate& request) override;
+  Task<Changes> changes(const PlaceRef& lease) override;
+  Task<std::vector<core::TemplateId>> held_templates() override;
+  Task<> freeze(const PlaceRef& lease) override;
+  Task<> thaw(const PlaceRef& lease) override;
 
   // The folder, its keeper, and the sandbox for everything that the keeper will run.
   struct Made {
@@ -124,14 +131,17 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> open_way_out(std::string id, core::LinuxConfig config);
   // For a lease that a previous server acquired. A failure is logged: the command continues.
   Task<> restore_way_out(const PlaceRef& lease);
-  Result<LiveSandbox> live(const bj::object& config, const SandboxName& name) const;
+  // Empty if the sandbox cannot be used any more, which is not an error.
+  Task<std::optional<Acquired>> resume(bj::object config, std::string provider_lease_id);
+  Task<Acquired> make_lease(const PlaceRef& lease);
+  Result<LiveSandbox> live(const PlaceRef& lease) const;
   Task<Verdict> try_sandbox(std::string id, core::LinuxConfig config);
   Task<> empty(std::string id);
   // Ends all processes in it but the first. Fails if that is not seen to be the only one left.
   Task<> end_all_inside(std::string id);
   Task<> run_inside(std::string id, std::vector<std::string> argv);
 
-  execution::Keepers keepers_;
+  keepers::Keepers keepers_;
   Random& random_;
   const Clock& clock_;
   HeldImages images_;
@@ -142,4 +152,4 @@ class Linux final : public Provider, private execution::Execution, private Spare
   WarmPool spares_;
 };
 
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -1,8 +1,8 @@
 #include "base/async/offload.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
-#include "places/agent_home_folder.hpp"
 #include "keeper/protocol/state_folder.hpp"
+#include "places/agent_home_folder.hpp"
 #include "places/linux/linux.hpp"
 
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <algorithm>
 
 // Agents' homes, which outlive the sandboxes that use them.
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 // $1 is the home in the image, $2 the agent's. Items larger than 20 MiB are not copied: programs in
@@ -45,7 +45,7 @@ bool can_use_binds(const keeper::Confined& confined) {
 Task<std::optional<std::string>> Linux::home_folder(std::optional<core::AgentHomeId> id) {
   if (!id || homes_root_.empty()) co_return std::nullopt;
   BERTH_CO_TRY(std::string path, co_await offload(keepers_.pool(), [root = homes_root_, id = *id] {
-                 return execution::make_home_folder(root, id, execution::HomeOwner::without);
+                 return make_home_folder(root, id, HomeOwner::without);
                }));
   co_return std::optional{std::move(path)};
 }
@@ -75,4 +75,4 @@ Task<> Linux::seed_home(std::string id, core::AgentHomeId home, std::string from
   co_return co_await offload(keepers_.pool(), [mark] { return replace_file(mark, "", 0600); });
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

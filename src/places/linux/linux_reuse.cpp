@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 // What happens to a sandbox between one lease and the next.
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 // Longer than a sandbox waits for its next lease before the server destroys it. So it expires by
@@ -42,9 +42,9 @@ Task<> Linux::empty(std::string id) {
                co_await keepers_.ask<keeper::Confined>(id, keeper::Remake{}));
   if (!remade) co_return fail(Errc::process_lost, keepers_.name_of(id) + ": its keeper has ended");
   fault_point("linux.remade");
-  const execution::KeptFolder folder = keepers_.folder_of(id);
+  const keepers::KeptFolder folder = keepers_.folder_of(id);
   BERTH_CO_DO(co_await offload(keepers_.pool(), [folder, confined = *remade]() -> Result<> {
-    BERTH_DO(execution::remove_all_output(folder));
+    BERTH_DO(keepers::remove_all_output(folder));
     return note_remade(folder.path + facts_file, confined);
   }));
   co_return co_await keepers_.renew(id, idle_ms);
@@ -57,4 +57,4 @@ Task<> Linux::end_all_inside(std::string id) {
   co_return fail(Errc::process_lost, keepers_.name_of(id) + ": its keeper has ended");
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

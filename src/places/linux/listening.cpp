@@ -14,7 +14,7 @@
 #include <array>
 #include <charconv>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 constexpr std::size_t table_bytes_max = std::size_t{1} << 20;
@@ -79,4 +79,4 @@ Result<std::vector<std::uint16_t>> ports_inside(const std::string& keeper_folder
   return ports;
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

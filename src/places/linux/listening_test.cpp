@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 TEST(ListeningPorts, AreThoseOfSocketsThatListen) {
@@ -24,4 +24,4 @@ TEST(ListeningPorts, OfATableThatIsNoneAreNone) {
 }
 
 }  // namespace
-}  // namespace berth::providers
+}  // namespace berth::places

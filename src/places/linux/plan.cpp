@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 using core::LinuxConfig;
@@ -182,4 +182,4 @@ bj::object isolation_of(const keeper::Confined& confined) {
           {"remedy", std::move(remedy)}};
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

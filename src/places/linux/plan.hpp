@@ -11,7 +11,7 @@
 #include <vector>
 
 // Converts a sandbox request to the keeper's plan, and its result back.
-namespace berth::providers {
+namespace berth::places {
 
 // What a sandbox's root is built on. Without layers: this machine's own /usr.
 struct RootLayers {
@@ -52,4 +52,4 @@ Result<> expect_limits_in_force(const core::LinuxConfig& config, const keeper::C
 // that would make it stronger.
 bj::object isolation_of(const keeper::Confined& confined);
 
-}  // namespace berth::providers
+}  // namespace berth::places

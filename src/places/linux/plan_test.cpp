@@ -7,7 +7,7 @@
 
 #include <sys/resource.h>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 using keeper::sandbox::Plan;
@@ -195,4 +195,4 @@ TEST(LinuxPlan, TellsTheIsolationWithTheFirstRemedy) {
 }
 
 }  // namespace
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "places/provider.hpp"
+#include "places/sandbox_provider.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-namespace berth::providers {
+namespace berth::places {
 
 // The steps of a probe, each with its duration.
 class Steps {
@@ -14,7 +14,7 @@ class Steps {
   template <class T>
   bool add(std::string name, const Result<T>& outcome, std::string message) {
     const auto now = std::chrono::steady_clock::now();
-    execution::ProbeStep step{
+    ProbeStep step{
         .name = std::move(name),
         .ok = outcome.has_value(),
         .duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - since_).count(),
@@ -29,7 +29,7 @@ class Steps {
   }
 
   Verdict verdict(std::string good, bj::object details) && {
-    const auto bad = std::ranges::find(steps_, false, &execution::ProbeStep::ok);
+    const auto bad = std::ranges::find(steps_, false, &ProbeStep::ok);
     const bool ok = bad == steps_.end();
     std::string summary =
         ok ? std::move(good) : "This machine cannot make the sandbox: " + bad->message;
@@ -40,8 +40,8 @@ class Steps {
   }
 
  private:
-  std::vector<execution::ProbeStep> steps_;
+  std::vector<ProbeStep> steps_;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace berth::providers
+}  // namespace berth::places

@@ -17,10 +17,8 @@
 #include <cerrno>
 #include <climits>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
-
-using execution::Afterwards;
 
 constexpr const char* template_field = "template";
 
@@ -65,7 +63,7 @@ images::Limits copy_limits_of(const core::LinuxConfig& config) {
 }
 
 Result<images::Template> copy_upper(int upper, const LiveSandbox& sandbox, const HeldImages& images,
-                                    const execution::CaptureTemplate& request) {
+                                    const CaptureTemplate& request) {
   BERTH_TRY(const images::IdRange ids, ids_of(upper, sandbox));
   BERTH_TRY(const RootLayers root, images.layers_for(sandbox.config));
   std::optional<images::Template> made;
@@ -96,23 +94,23 @@ void let_go_on(keeper::KeeperClient& client, const LiveSandbox& sandbox) {
   log::warn("sandbox.not_thawed", {{"sandbox", sandbox.name}, {"error", thawed.error().message}});
 }
 
-execution::EntryKind kind_of(images::LayerEntry entry) {
+EntryKind kind_of(images::LayerEntry entry) {
   switch (entry) {
-    case images::LayerEntry::file: return execution::EntryKind::file;
-    case images::LayerEntry::directory: return execution::EntryKind::directory;
-    case images::LayerEntry::symbolic_link: return execution::EntryKind::symbolic_link;
+    case images::LayerEntry::file: return EntryKind::file;
+    case images::LayerEntry::directory: return EntryKind::directory;
+    case images::LayerEntry::symbolic_link: return EntryKind::symbolic_link;
     case images::LayerEntry::other: break;
   }
-  return execution::EntryKind::other;
+  return EntryKind::other;
 }
 
-execution::ChangeKind kind_of(images::LayerChange change) {
+ChangeKind kind_of(images::LayerChange change) {
   switch (change) {
-    case images::LayerChange::added: return execution::ChangeKind::added;
-    case images::LayerChange::changed: return execution::ChangeKind::changed;
+    case images::LayerChange::added: return ChangeKind::added;
+    case images::LayerChange::changed: return ChangeKind::changed;
     case images::LayerChange::removed: break;
   }
-  return execution::ChangeKind::removed;
+  return ChangeKind::removed;
 }
 
 // What a sandbox on the host's programs contains before anything is written.
@@ -162,9 +160,8 @@ void add_own(std::set<std::string>& own, const std::string& path) {
 
 }  // namespace
 
-Result<execution::CapturedTemplate> capture_sandbox(const LiveSandbox& sandbox,
-                                                    const HeldImages& images,
-                                                    const execution::CaptureTemplate& request) {
+Result<CapturedTemplate> capture_sandbox(const LiveSandbox& sandbox, const HeldImages& images,
+                                         const CaptureTemplate& request) {
   BERTH_TRY(keeper::KeeperClient client, client_of(sandbox));
   BERTH_TRY(const Fd upper, open_upper(client, sandbox));
   const Result<> frozen = client.freeze();
@@ -178,13 +175,13 @@ Result<execution::CapturedTemplate> capture_sandbox(const LiveSandbox& sandbox,
                       {"depth", made->depth},
                       {"baseImage", made->base_image},
                       {"frozenWhileCopied", frozen.has_value()}};
-  return execution::CapturedTemplate{.ref = made->id,
-                                     .kind = core::TemplateKind::snapshot,
-                                     .binding = {.field = template_field},
-                                     .metadata = std::move(metadata)};
+  return CapturedTemplate{.ref = made->id,
+                          .kind = core::TemplateKind::snapshot,
+                          .binding = {.field = template_field},
+                          .metadata = std::move(metadata)};
 }
 
-Result<bool> delete_captured(const HeldImages& images, const execution::DeleteTemplate& request) {
+Result<bool> delete_captured(const HeldImages& images, const DeleteTemplate& request) {
   bool was_there = true;
   const auto remove = [&](const images::ImageStore& /*store*/,
                           const images::TemplateStore& templates) -> Result<> {
@@ -197,7 +194,7 @@ Result<bool> delete_captured(const HeldImages& images, const execution::DeleteTe
   return was_there;
 }
 
-Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImages& images) {
+Result<Changes> changes_of(const LiveSandbox& sandbox, const HeldImages& images) {
   BERTH_TRY(keeper::KeeperClient client, client_of(sandbox));
   BERTH_TRY(const Fd upper, open_upper(client, sandbox));
   // Looked up again, not held: the sandbox's own holder has it.
@@ -216,7 +213,7 @@ Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImag
   add_own(request.own, user_of(sandbox.config, root).home);
   add_own(request.own, workdir_of(sandbox.config, root));
   BERTH_TRY(const images::LayerDiff diff, images::diff_layers(request));
-  execution::Changes out{.is_truncated = diff.truncated};
+  Changes out{.is_truncated = diff.truncated};
   for (const images::LayerDifference& one : diff.differences) {
     out.changes.push_back({.path = one.path,
                            .change = kind_of(one.change),
@@ -226,4 +223,4 @@ Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImag
   return out;
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

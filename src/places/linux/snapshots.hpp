@@ -1,10 +1,10 @@
 #pragma once
 
-#include "places/snapshots.hpp"
 #include "places/linux/images.hpp"
+#include "places/snapshots.hpp"
 
 // A sandbox's files as a whole. Everything here blocks.
-namespace berth::providers {
+namespace berth::places {
 
 // A running sandbox, and what it was made with.
 struct LiveSandbox {
@@ -15,10 +15,9 @@ struct LiveSandbox {
 
 // Copies what the sandbox has written. Its processes are frozen meanwhile if this machine can do
 // that; the metadata records whether it could.
-Result<execution::CapturedTemplate> capture_sandbox(const LiveSandbox& sandbox,
-                                                    const HeldImages& images,
-                                                    const execution::CaptureTemplate& request);
-Result<bool> delete_captured(const HeldImages& images, const execution::DeleteTemplate& request);
-Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImages& images);
+Result<CapturedTemplate> capture_sandbox(const LiveSandbox& sandbox, const HeldImages& images,
+                                         const CaptureTemplate& request);
+Result<bool> delete_captured(const HeldImages& images, const DeleteTemplate& request);
+Result<Changes> changes_of(const LiveSandbox& sandbox, const HeldImages& images);
 
-}  // namespace berth::providers
+}  // namespace berth::places

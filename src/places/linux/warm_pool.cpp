@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 using namespace std::chrono_literals;
@@ -174,4 +174,4 @@ Task<> WarmPool::stop() {
   co_return co_await retire(std::chrono::steady_clock::now());
 }
 
-}  // namespace berth::providers
+}  // namespace berth::places

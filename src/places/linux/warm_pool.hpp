@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace berth::providers {
+namespace berth::places {
 
 // What a spare sandbox is made for: a config and the plan that resulted from it. The same config
 // can result in another plan later, when its image name means another image.
@@ -110,4 +110,4 @@ class WarmPool {
   TaskGroup tasks_;
 };
 
-}  // namespace berth::providers
+}  // namespace berth::places

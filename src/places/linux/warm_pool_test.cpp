@@ -8,7 +8,7 @@
 #include <functional>
 #include <set>
 
-namespace berth::providers {
+namespace berth::places {
 namespace {
 
 using namespace std::chrono_literals;
@@ -215,4 +215,4 @@ TEST_F(WarmPoolTest, ItsSandboxesOutliveTheirAgeOnlyForAWhile) {
 }
 
 }  // namespace
-}  // namespace berth::providers
+}  // namespace berth::places

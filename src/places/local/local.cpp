@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <utility>
 
-namespace berth::drivers {
+namespace berth::places {
 namespace {
 
-using execution::KeptFolder;
+using keepers::KeptFolder;
 
 bool is_directory(const std::string& path) {
   struct stat found{};
@@ -30,20 +30,24 @@ Local::Local(asio::any_io_executor executor, asio::thread_pool& pool, LocalOptio
       homes_root_(std::move(homes_root)),
       probes_(std::move(executor)) {}
 
+Task<> Local::check_config(const bj::object& /*config*/) {
+  co_return Result<>{};
+}
+
 Task<Acquired> Local::acquire(const AcquireRequest& request) {
-  const KeptFolder folder = keepers_.folder_of(request.lease.lease_id.str());
+  const KeptFolder folder = keepers_.folder_of(request.lease.key.str());
   BERTH_CO_DO(co_await offload(pool_, [folder] { return make_directories(folder.path, 0700); }));
   co_return Acquired{.provider = "local"};
 }
 
 Task<Workspace> Local::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
-  const KeptFolder folder = keepers_.folder_of(lease.lease_id.str());
+  const KeptFolder folder = keepers_.folder_of(lease.key.str());
   Workspace workspace{.cwd = wanted.value_or(folder.workspace()),
                       .home = folder.home(),
                       .scratch = folder.scratch()};
   if (lease.home_id && !homes_root_.empty()) {
     BERTH_CO_TRY(workspace.home, co_await offload(pool_, [root = homes_root_, id = *lease.home_id] {
-                   return execution::make_home_folder(root, id, execution::HomeOwner::server);
+                   return make_home_folder(root, id, HomeOwner::server);
                  }));
   }
   // Claude Code finds a session only in the folder where it began, so an agent has a permanent one.
@@ -63,57 +67,57 @@ Task<Workspace> Local::realize(const PlaceRef& lease, const std::optional<std::s
 }
 
 Task<Started> Local::start(const PlaceRef& lease, const Command& command) {
-  return keepers_.start(lease.lease_id.str(), command, execution::Keepers::IfNone::start);
+  return keepers_.start(lease.key.str(), command, keepers::Keepers::IfNone::start);
 }
 
 Task<Ended> Local::follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
                           OutputTaker& taker) {
-  return keepers_.follow(lease.lease_id.str(), exec_id, offset, taker);
+  return keepers_.follow(lease.key.str(), exec_id, offset, taker);
 }
 
 Task<> Local::send(const PlaceRef& lease, const std::string& exec_id, Input input) {
-  return keepers_.send(lease.lease_id.str(), exec_id, std::move(input));
+  return keepers_.send(lease.key.str(), exec_id, std::move(input));
 }
 
 Task<> Local::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
-  return keepers_.cancel(lease.lease_id.str(), exec_id, grace_ms);
+  return keepers_.cancel(lease.key.str(), exec_id, grace_ms);
 }
 
 Task<> Local::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
-  return keepers_.renew(lease.lease_id.str(), deadline_ms);
+  return keepers_.renew(lease.key.str(), deadline_ms);
 }
 
 Task<> Local::forget_output(const PlaceRef& lease, const std::string& exec_id) {
-  return keepers_.forget_output(lease.lease_id.str(), exec_id);
+  return keepers_.forget_output(lease.key.str(), exec_id);
 }
 
-Task<execution::Usage> Local::usage(const PlaceRef& lease) {
-  return keepers_.usage(lease.lease_id.str());
+Task<Usage> Local::usage(const PlaceRef& lease) {
+  return keepers_.usage(lease.key.str());
 }
 
-Task<execution::FileRoot> Local::files(const PlaceRef& lease) {
-  const std::string path = keepers_.folder_of(lease.lease_id.str()).workspace();
-  co_return co_await offload(pool_, [path]() -> Result<execution::FileRoot> {
+Task<FileRoot> Local::files(const PlaceRef& lease) {
+  const std::string path = keepers_.folder_of(lease.key.str()).workspace();
+  co_return co_await offload(pool_, [path]() -> Result<FileRoot> {
     BERTH_DO(make_directories(path, 0700));
     Fd folder{::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
     if (!folder) return io_failure("open", path, errno);
-    return execution::FileRoot{.folder = std::move(folder)};
+    return FileRoot{.folder = std::move(folder)};
   });
 }
 
 Task<> Local::release(const PlaceRef& lease, core::LeaseEvent /*how*/) {
-  return keepers_.remove(lease.lease_id.str());
+  return keepers_.remove(lease.key.str());
 }
 
 Task<> Local::destroy(const PlaceRef& lease) {
-  return keepers_.remove(lease.lease_id.str());
+  return keepers_.remove(lease.key.str());
 }
 
-Task<std::vector<core::LeaseId>> Local::held() {
+Task<std::vector<PlaceKey>> Local::held() {
   BERTH_CO_TRY(const std::vector<std::string> names, co_await keepers_.held());
-  std::vector<core::LeaseId> leases;
+  std::vector<PlaceKey> leases;
   for (const std::string& name : names) {
-    if (Result<core::LeaseId> id = core::LeaseId::parse(name)) leases.push_back(*std::move(id));
+    if (Result<core::LeaseId> id = core::LeaseId::parse(name)) leases.emplace_back(*std::move(id));
   }
   co_return leases;
 }
@@ -123,4 +127,4 @@ Task<> Local::close() {
   co_return co_await probes_.stop();
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::places

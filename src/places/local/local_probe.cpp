@@ -14,7 +14,7 @@
 #include <ctime>
 
 // The test of an environment on this machine: runs `true` in its own keeper.
-namespace berth::drivers {
+namespace berth::places {
 namespace {
 
 using namespace std::chrono_literals;
@@ -110,14 +110,13 @@ Task<ProbeReport> Local::probe(const AcquireRequest& /*request*/) {
 }
 
 Task<std::string> Local::try_keeper(std::string folder) {
-  const execution::KeptFolder place{.path = folder};
-  BERTH_CO_TRY(execution::KeeperAt at,
-               co_await offload(pool_, [place, options = keepers_.options()] {
-                 return execution::find_or_start_keeper(place, options.keeper_program,
-                                                        options.keeper_environment);
+  const keepers::KeptFolder place{.path = folder};
+  BERTH_CO_TRY(keepers::KeeperAt at, co_await offload(pool_, [place, options = keepers_.options()] {
+                 return keepers::find_or_start_keeper(place, options.keeper_program,
+                                                      options.keeper_environment);
                }));
-  probes_.start("keeper.reap", execution::reap(executor_, at.child));
-  execution::KeeperLink link{executor_, probes_, {.in = std::move(at.socket), .name = "probe"}};
+  probes_.start("keeper.reap", keepers::reap(executor_, at.child));
+  keepers::KeeperLink link{executor_, probes_, {.in = std::move(at.socket), .name = "probe"}};
   const keeper::Exec command{.exec_id = "probe",
                              .argv = {"true"},
                              .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"},
@@ -129,11 +128,11 @@ Task<std::string> Local::try_keeper(std::string folder) {
   BERTH_CO_TRY(const keeper::FoundKeeper found,
                co_await offload(pool_, [place] { return keeper::look_at_keeper(place.keeper()); }));
   BERTH_CO_DO(co_await link.ask<keeper::Done>(keeper::Stop{.grace_ms = 0}));
-  BERTH_CO_DO(co_await link.wait_for_end(execution::KeeperLink::usual_limit));
+  BERTH_CO_DO(co_await link.wait_for_end(keepers::KeeperLink::usual_limit));
   if (ended.outcome != keeper::Outcome::exited || ended.code != 0) {
     co_return fail(Errc::command_failed, "the command true has failed on this machine");
   }
   co_return found.identity.version;
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::places

@@ -13,10 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
-namespace berth::plugins {
+namespace berth::places::remote {
 namespace {
-
-using execution::OutputKind;
 
 constexpr std::size_t header_bytes = 16;  // kind, length, milliseconds
 constexpr std::size_t record_max = std::size_t{256} << 10;
@@ -34,7 +32,7 @@ static_assert(sizeof(Header) == header_bytes);
 
 // The contents of `ended`.
 struct EndFile {
-  execution::Outcome outcome;
+  Outcome outcome;
   std::optional<std::int64_t> exit_code;
   std::optional<std::string> signal;
   Time ended_at;
@@ -100,7 +98,7 @@ void ExecSpool::append(OutputKind kind, std::string_view bytes, Time now) {
 }
 
 Result<> ExecSpool::finish(SpoolEnd end) {
-  const execution::Ended& how = end.ended;
+  const Ended& how = end.ended;
   EndFile file{.outcome = how.outcome,
                .exit_code = how.exit_code,
                .signal = how.signal,
@@ -161,4 +159,4 @@ Result<std::vector<ExecSpool::Piece>> ExecSpool::read(std::uint64_t offset) cons
   return pieces;
 }
 
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

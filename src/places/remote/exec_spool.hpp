@@ -1,17 +1,17 @@
 #pragma once
 
 #include "base/owned.hpp"
-#include "keepers/command.hpp"
+#include "places/commands.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace berth::plugins {
+namespace berth::places::remote {
 
 // How a command ended, or why its plugin refused to run it.
 struct SpoolEnd {
-  execution::Ended ended = {};
+  Ended ended = {};
   std::optional<Error> failure = {};
 };
 
@@ -29,14 +29,14 @@ class ExecSpool {
   Time started_at() const { return started_at_; }
 
   // Output beyond the limit is counted and dropped; so is output that the disk did not take.
-  void append(execution::OutputKind kind, std::string_view bytes, Time now);
+  void append(OutputKind kind, std::string_view bytes, Time now);
   Result<> finish(SpoolEnd end);
   Result<std::optional<SpoolEnd>> end() const;
 
   struct Piece {
     std::uint64_t offset = 0;
     std::uint64_t next_offset = 0;
-    execution::OutputKind kind = execution::OutputKind::out;
+    OutputKind kind = OutputKind::out;
     Time at = {};
     std::string bytes = {};
   };
@@ -58,4 +58,4 @@ class ExecSpool {
   std::int64_t bytes_lost_ = 0;
 };
 
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

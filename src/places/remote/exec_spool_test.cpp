@@ -6,11 +6,8 @@
 
 #include <filesystem>
 
-namespace berth::plugins {
+namespace berth::places::remote {
 namespace {
-
-using execution::Outcome;
-using execution::OutputKind;
 
 class ExecSpoolTest : public ::testing::Test {
  protected:
@@ -77,4 +74,4 @@ TEST_F(ExecSpoolTest, AFailureIsTheEndTooAndNoEndIsNone) {
 }
 
 }  // namespace
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

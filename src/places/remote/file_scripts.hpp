@@ -6,7 +6,7 @@
 // Scripts that run in a sandbox to inspect and move its files. Their arguments are passed as
 // base64, because a name may hold any byte but JSON may not; they are $a, $b, $c and $e. Any POSIX
 // shell will do, with coreutils, findutils and tar, or with busybox.
-namespace berth::plugins::file_scripts {
+namespace berth::places::remote::file_scripts {
 
 // Exit codes for known reasons.
 inline constexpr int not_there = 44;
@@ -138,4 +138,4 @@ if [ -n "$c" ]; then find "$c" -depth -type d -exec rmdir {} \; 2>/dev/null; fi
 exit 0
 )sh";
 
-}  // namespace berth::plugins::file_scripts
+}  // namespace berth::places::remote::file_scripts

@@ -1,14 +1,14 @@
 #include "places/remote/remote_config.hpp"
 
-#include "base/text.hpp"
 #include "base/json/loose.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
-namespace berth::plugins {
+namespace berth::places::remote {
 namespace {
 
 constexpr auto host_only_keys = std::to_array<std::string_view>(
@@ -87,7 +87,7 @@ bj::object lease_metadata(const LeaseKeys& keys, const bj::object& stored_config
   out["pluginId"] = keys.plugin_id;
   out["pluginKey"] = keys.plugin_key;
   out["sandboxProviderPlugin"] = true;
-  out["reuseLease"] = providers::is_true_at(stored_config, "reuseLease");
+  out["reuseLease"] = loose::is_true_at(stored_config, "reuseLease");
   out["providerMetadata"] = provider_metadata;
   out["providerConfig"] = stored_config;
   out.erase(setup_mark);
@@ -113,7 +113,7 @@ void mark_setup(bj::object& lease_metadata) {
 }
 
 bool is_setup(const bj::object& lease_metadata) {
-  return providers::is_true_at(lease_metadata, setup_mark);
+  return loose::is_true_at(lease_metadata, setup_mark);
 }
 
 std::optional<std::chrono::milliseconds> milliseconds_at(const bj::object& config,
@@ -126,4 +126,4 @@ std::optional<std::chrono::milliseconds> milliseconds_at(const bj::object& confi
       static_cast<std::int64_t>(std::min(number, static_cast<double>(milliseconds_max)))};
 }
 
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

@@ -2,7 +2,7 @@
 
 #include "base/json/json.hpp"
 #include "base/secret.hpp"
-#include "plugins/host.hpp"
+#include "places/remote/transport.hpp"
 
 #include <chrono>
 #include <map>
@@ -11,7 +11,7 @@
 #include <vector>
 
 // What is put into a plugin's call, and what is kept of its response. Pure.
-namespace berth::plugins {
+namespace berth::places::remote {
 
 // The config with each secret in place of its id. A path consists of keys and indexes separated by
 // dots; missing paths are ignored.
@@ -45,4 +45,4 @@ bool is_setup(const bj::object& lease_metadata);
 std::optional<std::chrono::milliseconds> milliseconds_at(const bj::object& config,
                                                          std::string_view key);
 
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace berth::plugins {
+namespace berth::places::remote {
 namespace {
 
 bj::object json(std::string_view text) {
@@ -64,4 +64,4 @@ TEST(RemoteConfig, ReadsTimesThatArePositiveAndNoOthers) {
 }
 
 }  // namespace
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

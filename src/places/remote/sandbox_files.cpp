@@ -2,20 +2,17 @@
 
 #include "base/base64.hpp"
 #include "base/text.hpp"
-#include "plugins/box.hpp"
 #include "places/remote/file_scripts.hpp"
+#include "plugins/box.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 
-namespace berth::plugins {
+namespace berth::places::remote {
 namespace {
 
 using namespace std::chrono_literals;
-using execution::RemoteEntry;
-using execution::RemoteListing;
-using execution::RemoteLook;
 
 constexpr std::size_t file_piece_bytes = std::size_t{3}
                                          << 20;  // 4 MiB as base64: Node can read the line
@@ -179,15 +176,15 @@ std::unexpected<Error> changed(std::string_view path) {
 
 }  // namespace
 
-auto SandboxFiles::place_of(const PlaceRef& lease) const -> Task<Place> {
-  BERTH_CO_TRY(Place place, co_await provider_.place_of(lease));
+auto SandboxFiles::place_of(const PlaceRef& lease) const -> Task<Site> {
+  BERTH_CO_TRY(Site place, co_await provider_.place_of(lease));
   if (place.plugin->advertises("environmentExecute")) co_return place;
   co_return fail(Errc::execution_unsupported,
                  place.driver.plugin_key + " runs no commands, so its files cannot be reached");
 }
 
-Task<RemoteProvider::Output> SandboxFiles::run(const Place& place, Step step) const {
-  RemoteProvider::SmallCommand command{
+Task<RemotePlace::Output> SandboxFiles::run(const Site& place, Step step) const {
+  RemotePlace::SmallCommand command{
       .script = file_scripts::with_words(step.script, step.words.size()),
       .input = std::move(step.input),
       .time = step.time};
@@ -195,9 +192,9 @@ Task<RemoteProvider::Output> SandboxFiles::run(const Place& place, Step step) co
   co_return co_await provider_.run_small(place, std::move(command));
 }
 
-Task<std::string> SandboxFiles::must(const Place& place, Step step) const {
+Task<std::string> SandboxFiles::must(const Site& place, Step step) const {
   const std::string path = step.words.front();
-  BERTH_CO_TRY(RemoteProvider::Output output, co_await run(place, std::move(step)));
+  BERTH_CO_TRY(RemotePlace::Output output, co_await run(place, std::move(step)));
   if (output.exit_code == 0) co_return std::move(output.out);
   co_return step_failure(path, output.exit_code, output.err);
 }
@@ -208,13 +205,13 @@ std::string SandboxFiles::scratch_name() const {
 }
 
 Task<RemoteLook> SandboxFiles::look(const PlaceRef& lease, const RemotePath& path) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   co_return co_await look_in(place, path);
 }
 
-Task<RemoteLook> SandboxFiles::look_in(const Place& place, const RemotePath& path) const {
+Task<RemoteLook> SandboxFiles::look_in(const Site& place, const RemotePath& path) const {
   Step step{.script = file_scripts::look, .words = {path.folder, path.rest}};
-  BERTH_CO_TRY(const RemoteProvider::Output output, co_await run(place, std::move(step)));
+  BERTH_CO_TRY(const RemotePlace::Output output, co_await run(place, std::move(step)));
   if (output.exit_code != 0) {
     co_return step_failure(path.text(), output.exit_code, output.err);
   }
@@ -236,7 +233,7 @@ Task<RemoteLook> SandboxFiles::look_in(const Place& place, const RemotePath& pat
 
 Task<RemoteListing> SandboxFiles::list(const PlaceRef& lease, const RemotePath& path,
                                        std::size_t entries_max) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   for (int attempt = 0; attempt < list_attempts_max; ++attempt) {
     Step step{.script = file_scripts::list,
               .words = {path.text(), std::to_string(listing_bytes_max)}};
@@ -248,7 +245,7 @@ Task<RemoteListing> SandboxFiles::list(const PlaceRef& lease, const RemotePath& 
 }
 
 Task<> SandboxFiles::remove(const PlaceRef& lease, const RemotePath& path) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   Step step{.script = file_scripts::remove, .words = {path.text()}, .time = long_step};
   BERTH_CO_DO(co_await must(place, std::move(step)));
   co_return Result<>{};
@@ -256,11 +253,11 @@ Task<> SandboxFiles::remove(const PlaceRef& lease, const RemotePath& path) {
 
 Task<std::string> SandboxFiles::read(const PlaceRef& lease, const RemotePath& path,
                                      std::uint64_t offset, std::uint64_t count) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   co_return co_await read_from(place, path.text(), offset, count);
 }
 
-Task<std::string> SandboxFiles::read_from(const Place& place, const std::string& path,
+Task<std::string> SandboxFiles::read_from(const Site& place, const std::string& path,
                                           std::uint64_t offset, std::uint64_t count) const {
   const std::uint64_t block = count <= small_block ? small_block : file_piece_bytes;
   std::string all;
@@ -280,23 +277,22 @@ Task<std::string> SandboxFiles::read_from(const Place& place, const std::string&
 
 Task<> SandboxFiles::write(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                            std::string_view bytes) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   const std::string scratch = parent_of(path.text()) + "/" + scratch_name();
   Result<> written = co_await write_to(place, path, scratch, mode, bytes);
   if (!written) co_await abandon(lease, {.scratch = scratch});
   co_return written;
 }
 
-Task<> SandboxFiles::write_to(const Place& place, const RemotePath& path,
-                              const std::string& scratch, mode_t mode,
-                              std::string_view bytes) const {
+Task<> SandboxFiles::write_to(const Site& place, const RemotePath& path, const std::string& scratch,
+                              mode_t mode, std::string_view bytes) const {
   Step begin{.script = file_scripts::begin_file, .words = {parent_of(scratch), scratch}};
   BERTH_CO_DO(co_await must(place, std::move(begin)));
   BERTH_CO_DO(co_await append(place, scratch, bytes));
   co_return co_await finish_file(place, scratch, path, mode, bytes.size());
 }
 
-Task<> SandboxFiles::append(const Place& place, const std::string& scratch,
+Task<> SandboxFiles::append(const Site& place, const std::string& scratch,
                             std::string_view bytes) const {
   for (; !bytes.empty(); bytes.remove_prefix(std::min(file_piece_bytes, bytes.size()))) {
     Step step{.script = file_scripts::append,
@@ -307,18 +303,18 @@ Task<> SandboxFiles::append(const Place& place, const std::string& scratch,
   co_return Result<>{};
 }
 
-Task<> SandboxFiles::finish_file(const Place& place, const std::string& scratch,
+Task<> SandboxFiles::finish_file(const Site& place, const std::string& scratch,
                                  const RemotePath& path, mode_t mode, std::uint64_t bytes) const {
   Step step{.script = file_scripts::finish_file,
             .words = {scratch, path.text(), octal(mode), std::to_string(bytes)}};
-  BERTH_CO_TRY(const RemoteProvider::Output output, co_await run(place, std::move(step)));
+  BERTH_CO_TRY(const RemotePlace::Output output, co_await run(place, std::move(step)));
   if (output.exit_code == 0) co_return Result<>{};
   co_return step_failure(path.text(), output.exit_code, output.err);
 }
 
 Task<std::string> SandboxFiles::pack(const PlaceRef& lease, const RemotePath& path,
                                      std::size_t bytes_max) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   // The commands' folder has space and is writable.
   const std::string scratch = (path.folder == "/" ? "/tmp" : path.folder) + "/" + scratch_name();
   Result<std::string> tar = co_await pack_to(place, path, scratch, bytes_max);
@@ -326,7 +322,7 @@ Task<std::string> SandboxFiles::pack(const PlaceRef& lease, const RemotePath& pa
   co_return tar;
 }
 
-Task<std::string> SandboxFiles::pack_to(const Place& place, const RemotePath& path,
+Task<std::string> SandboxFiles::pack_to(const Site& place, const RemotePath& path,
                                         const std::string& scratch, std::size_t bytes_max) const {
   const std::string whole = path.text();
   BERTH_CO_TRY(const RemoteLook found, co_await look_in(place, path));
@@ -336,7 +332,7 @@ Task<std::string> SandboxFiles::pack_to(const Place& place, const RemotePath& pa
       .words = {is_folder ? whole : parent_of(whole), is_folder ? "." : "./" + found.entry.name,
                 scratch, std::to_string(bytes_max + 1)},
       .time = long_step};
-  BERTH_CO_TRY(const RemoteProvider::Output output, co_await run(place, std::move(step)));
+  BERTH_CO_TRY(const RemotePlace::Output output, co_await run(place, std::move(step)));
   std::array<std::uint64_t, 2> numbers{};
   if (output.exit_code != 0 || !read_numbers(output.out, numbers)) {
     co_return step_failure(whole, output.exit_code, output.err);
@@ -349,7 +345,7 @@ Task<std::string> SandboxFiles::pack_to(const Place& place, const RemotePath& pa
 
 Task<std::optional<std::string>> SandboxFiles::find_unfit(const PlaceRef& lease,
                                                           const RemotePath& path) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   Step step{.script = file_scripts::find_unfit, .words = {path.text()}, .time = long_step};
   BERTH_CO_TRY(const std::string said, co_await must(place, std::move(step)));
   const std::vector<std::string> names = at_each_nul(parse_base64(said).value_or("?"));
@@ -357,7 +353,7 @@ Task<std::optional<std::string>> SandboxFiles::find_unfit(const PlaceRef& lease,
   co_return std::optional{names.front()};
 }
 
-auto SandboxFiles::open_draft(const Place& place, const RemotePath& path) const -> Task<Draft> {
+auto SandboxFiles::open_draft(const Site& place, const RemotePath& path) const -> Task<Draft> {
   const std::string target = path.text();
   const std::string name = scratch_name();
   Draft draft{.folder = target + "/" + name, .scratch = target + "/" + name + ".tar"};
@@ -369,12 +365,12 @@ auto SandboxFiles::open_draft(const Place& place, const RemotePath& path) const 
   co_return draft;
 }
 
-Task<> SandboxFiles::place_draft(const Place& place, const RemotePath& path, const Draft& draft,
+Task<> SandboxFiles::place_draft(const Site& place, const RemotePath& path, const Draft& draft,
                                  const std::string& tar) const {
   Step step{.script = file_scripts::place_draft,
             .words = {path.text(), draft.folder, tar},
             .time = long_step};
-  BERTH_CO_TRY(const RemoteProvider::Output output, co_await run(place, std::move(step)));
+  BERTH_CO_TRY(const RemotePlace::Output output, co_await run(place, std::move(step)));
   if (output.exit_code == 0) co_return Result<>{};
   if (output.exit_code == file_scripts::does_not_fit) {
     co_return fail(Errc::path_refused,
@@ -386,14 +382,14 @@ Task<> SandboxFiles::place_draft(const Place& place, const RemotePath& path, con
 }
 
 Task<> SandboxFiles::unpack(const PlaceRef& lease, const RemotePath& path, std::string_view tar) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   BERTH_CO_TRY(const Draft draft, co_await open_draft(place, path));
   Result<> unpacked = co_await unpack_to(place, path, draft, tar);
   if (!unpacked) co_await abandon(lease, draft);
   co_return unpacked;
 }
 
-Task<> SandboxFiles::unpack_to(const Place& place, const RemotePath& path, const Draft& draft,
+Task<> SandboxFiles::unpack_to(const Site& place, const RemotePath& path, const Draft& draft,
                                std::string_view tar) const {
   Step begin{.script = file_scripts::begin_file, .words = {path.text(), draft.scratch}};
   BERTH_CO_DO(co_await must(place, std::move(begin)));
@@ -401,25 +397,24 @@ Task<> SandboxFiles::unpack_to(const Place& place, const RemotePath& path, const
   co_return co_await place_draft(place, path, draft, draft.scratch);
 }
 
-execution::Exchange SandboxFiles::exchange(const PlaceRef& lease, const RemotePath& path) {
-  execution::Exchange exchange{.folder = provider_.host_.config().exchange_folder};
+Exchange SandboxFiles::exchange(const PlaceRef& lease, const RemotePath& path) {
+  Exchange exchange{.folder = provider_.host_.config().exchange_folder};
   const auto can = provider_.capabilities(lease, core::LeasePolicy::ephemeral);
   const auto found = provider_.find(lease.config, lease.metadata);
   const auto plugin = found ? provider_.host_.find(found->plugin_id) : nullptr;
   // Both directions are required, and a path that is not valid text cannot be sent.
-  const bool is_native = plugin && can.native_sync_in && can.native_sync_out &&
-                         !refuses_sync_.contains(lease.lease_id);
+  const bool is_native =
+      plugin && can.native_sync_in && can.native_sync_out && !refuses_sync_.contains(lease.key);
   if (!is_native || !is_utf8(path.text())) return exchange;
-  exchange.by = execution::Exchange::By::provider;
+  exchange.by = Exchange::By::provider;
   exchange.folder = exchange_folder_of(provider_.host_.config(), found->plugin_id);
   if (plugin->user()) {
-    exchange.user =
-        execution::FileRoot::User{.uid = plugin->user()->uid, .gid = plugin->user()->gid};
+    exchange.user = FileRoot::User{.uid = plugin->user()->uid, .gid = plugin->user()->gid};
   }
   return exchange;
 }
 
-Task<> SandboxFiles::move(const Place& place, Mapping mapping) {
+Task<> SandboxFiles::move(const Site& place, Mapping mapping) {
   bj::object file{{"sourcePath", mapping.source},
                   {"targetPath", mapping.target},
                   {"kind", S_ISDIR(mapping.type) ? "directory" : "file"},
@@ -432,7 +427,7 @@ Task<> SandboxFiles::move(const Place& place, Mapping mapping) {
   if (!answer) {
     // The plugin's own transfer may not support this sandbox; commands do.
     if (answer.error().code == Errc::plugin_call_failed) {
-      refuses_sync_.insert(mapping.lease_id);
+      refuses_sync_.insert(mapping.key);
     }
     co_return std::unexpected(answer.error());
   }
@@ -448,8 +443,8 @@ Task<> SandboxFiles::move(const Place& place, Mapping mapping) {
 
 Task<> SandboxFiles::fetch(const PlaceRef& lease, const RemotePath& path, mode_t type,
                            const std::string& local) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  Mapping mapping{.lease_id = lease.lease_id,
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
+  Mapping mapping{.key = lease.key,
                   .method = "environmentSyncOut",
                   .source = path.text(),
                   .target = local,
@@ -459,11 +454,11 @@ Task<> SandboxFiles::fetch(const PlaceRef& lease, const RemotePath& path, mode_t
 
 Task<> SandboxFiles::send_file(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                                const std::string& local, std::uint64_t bytes) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   const std::string scratch = parent_of(path.text()) + "/" + scratch_name();
   Step begin{.script = file_scripts::make_folder, .words = {parent_of(scratch)}};
   BERTH_CO_DO(co_await must(place, std::move(begin)));
-  Mapping mapping{.lease_id = lease.lease_id,
+  Mapping mapping{.key = lease.key,
                   .method = "environmentSyncIn",
                   .source = local,
                   .target = scratch,
@@ -477,9 +472,9 @@ Task<> SandboxFiles::send_file(const PlaceRef& lease, const RemotePath& path, mo
 
 Task<> SandboxFiles::send_folder(const PlaceRef& lease, const RemotePath& path,
                                  const std::string& local) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(const Site place, co_await place_of(lease));
   BERTH_CO_TRY(const Draft draft, co_await open_draft(place, path));
-  Mapping mapping{.lease_id = lease.lease_id,
+  Mapping mapping{.key = lease.key,
                   .method = "environmentSyncIn",
                   .source = local,
                   .target = draft.folder,
@@ -491,7 +486,7 @@ Task<> SandboxFiles::send_folder(const PlaceRef& lease, const RemotePath& path,
 }
 
 asio::awaitable<void> SandboxFiles::abandon(const PlaceRef& lease, Draft draft) const {
-  const Result<Place> place = co_await place_of(lease);
+  const Result<Site> place = co_await place_of(lease);
   if (!place) co_return;
   Step step{.script = file_scripts::abandon,
             .words = {draft.folder, draft.scratch, draft.top},
@@ -499,4 +494,4 @@ asio::awaitable<void> SandboxFiles::abandon(const PlaceRef& lease, Draft draft) 
   (void)co_await run(*place, std::move(step));
 }
 
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "places/remote/site.hpp"
 #include "places/remote_files.hpp"
-#include "places/remote/provider_place.hpp"
 
 #include <chrono>
 #include <map>
@@ -10,23 +10,20 @@
 #include <string_view>
 #include <vector>
 
-namespace berth::plugins {
+namespace berth::places::remote {
 
 // Files in plugin sandboxes. Inspection, and every step that decides, is a command in the sandbox,
 // which needs sh and the usual small tools. Bytes use the plugin's own transfer if it has both
 // directions, else base64 through commands. Everything arrives under a scratch name and is moved
 // into place by one more command, so that a failed plugin leaves no partial file.
-class SandboxFiles final : public execution::RemoteFiles {
+class SandboxFiles final : public RemoteFiles {
  public:
-  using PlaceRef = execution::PlaceRef;
-  using RemotePath = execution::RemotePath;
-
   // The provider must outlive this.
-  explicit SandboxFiles(RemoteProvider& provider) : provider_(provider) {}
+  explicit SandboxFiles(RemotePlace& provider) : provider_(provider) {}
 
-  Task<execution::RemoteLook> look(const PlaceRef& lease, const RemotePath& path) override;
-  Task<execution::RemoteListing> list(const PlaceRef& lease, const RemotePath& path,
-                                      std::size_t entries_max) override;
+  Task<RemoteLook> look(const PlaceRef& lease, const RemotePath& path) override;
+  Task<RemoteListing> list(const PlaceRef& lease, const RemotePath& path,
+                           std::size_t entries_max) override;
   Task<> remove(const PlaceRef& lease, const RemotePath& path) override;
   Task<std::string> read(const PlaceRef& lease, const RemotePath& path, std::uint64_t offset,
                          std::uint64_t count) override;
@@ -38,7 +35,7 @@ class SandboxFiles final : public execution::RemoteFiles {
   Task<std::optional<std::string>> find_unfit(const PlaceRef& lease,
                                               const RemotePath& path) override;
 
-  execution::Exchange exchange(const PlaceRef& lease, const RemotePath& path) override;
+  Exchange exchange(const PlaceRef& lease, const RemotePath& path) override;
   Task<> fetch(const PlaceRef& lease, const RemotePath& path, mode_t type,
                const std::string& local) override;
   Task<> send_file(const PlaceRef& lease, const RemotePath& path, mode_t mode,
@@ -47,20 +44,20 @@ class SandboxFiles final : public execution::RemoteFiles {
                      const std::string& local) override;
 
   // Where realize put a lease's workspace, for a provider whose acquire did not report it.
-  void remember_folder(const core::LeaseId& lease, std::string folder) {
+  void remember_folder(const PlaceKey& lease, std::string folder) {
     folders_.insert_or_assign(lease, std::move(folder));
   }
-  std::optional<std::string> folder_of(const core::LeaseId& lease) const {
+  std::optional<std::string> folder_of(const PlaceKey& lease) const {
     const auto found = folders_.find(lease);
     return found == folders_.end() ? std::nullopt : std::optional{found->second};
   }
-  void forget(const core::LeaseId& lease) {
+  void forget(const PlaceKey& lease) {
     folders_.erase(lease);
     refuses_sync_.erase(lease);
   }
 
  private:
-  using Place = RemoteProvider::Place;
+  using Site = RemotePlace::Site;
   // The arguments are paths and numbers; the script knows them as $a, $b, $c and $e.
   struct Step {
     std::string_view script;
@@ -74,7 +71,7 @@ class SandboxFiles final : public execution::RemoteFiles {
     std::string top = {};      // the topmost folder that was created; usually empty
   };
   struct Mapping {
-    core::LeaseId lease_id;
+    PlaceKey key;
     std::string method;
     std::string source;
     std::string target;
@@ -82,35 +79,35 @@ class SandboxFiles final : public execution::RemoteFiles {
     std::optional<mode_t> mode = {};
   };
 
-  Task<Place> place_of(const PlaceRef& lease) const;
-  Task<RemoteProvider::Output> run(const Place& place, Step step) const;
+  Task<Site> place_of(const PlaceRef& lease) const;
+  Task<RemotePlace::Output> run(const Site& place, Step step) const;
   // A step that must succeed; returns its output.
-  Task<std::string> must(const Place& place, Step step) const;
-  Task<> move(const Place& place, Mapping mapping);
+  Task<std::string> must(const Site& place, Step step) const;
+  Task<> move(const Site& place, Mapping mapping);
   std::string scratch_name() const;
 
-  Task<execution::RemoteLook> look_in(const Place& place, const RemotePath& path) const;
-  Task<std::string> read_from(const Place& place, const std::string& path, std::uint64_t offset,
+  Task<RemoteLook> look_in(const Site& place, const RemotePath& path) const;
+  Task<std::string> read_from(const Site& place, const std::string& path, std::uint64_t offset,
                               std::uint64_t count) const;
-  Task<> append(const Place& place, const std::string& scratch, std::string_view bytes) const;
-  Task<> write_to(const Place& place, const RemotePath& path, const std::string& scratch,
+  Task<> append(const Site& place, const std::string& scratch, std::string_view bytes) const;
+  Task<> write_to(const Site& place, const RemotePath& path, const std::string& scratch,
                   mode_t mode, std::string_view bytes) const;
-  Task<> finish_file(const Place& place, const std::string& scratch, const RemotePath& path,
+  Task<> finish_file(const Site& place, const std::string& scratch, const RemotePath& path,
                      mode_t mode, std::uint64_t bytes) const;
-  Task<std::string> pack_to(const Place& place, const RemotePath& path, const std::string& scratch,
+  Task<std::string> pack_to(const Site& place, const RemotePath& path, const std::string& scratch,
                             std::size_t bytes_max) const;
-  Task<Draft> open_draft(const Place& place, const RemotePath& path) const;
-  Task<> unpack_to(const Place& place, const RemotePath& path, const Draft& draft,
+  Task<Draft> open_draft(const Site& place, const RemotePath& path) const;
+  Task<> unpack_to(const Site& place, const RemotePath& path, const Draft& draft,
                    std::string_view tar) const;
-  Task<> place_draft(const Place& place, const RemotePath& path, const Draft& draft,
+  Task<> place_draft(const Site& place, const RemotePath& path, const Draft& draft,
                      const std::string& tar) const;
   // Cleans up as far as the sandbox still can; the original failure remains the one that is
   // reported.
   asio::awaitable<void> abandon(const PlaceRef& lease, Draft draft) const;
 
-  RemoteProvider& provider_;
-  std::map<core::LeaseId, std::string> folders_;
-  std::set<core::LeaseId> refuses_sync_;  // leases whose plugin refused to transfer files itself
+  RemotePlace& provider_;
+  std::map<PlaceKey, std::string> folders_;
+  std::set<PlaceKey> refuses_sync_;  // leases whose plugin refused to transfer files itself
 };
 
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

@@ -1,15 +1,14 @@
 #include "places/remote/terminal.hpp"
 
 #include "base/base64.hpp"
-#include "plugins/manifest/manifest_rules.hpp"
-#include "plugins/supervisor.hpp"
 #include "base/json/loose.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 
-namespace berth::plugins {
+namespace berth::places::remote {
 namespace {
 
 using namespace std::chrono_literals;
-using providers::text_at;
+using loose::text_at;
 
 constexpr auto open_time = 30s;
 constexpr auto close_time = 10s;
@@ -39,7 +38,7 @@ Terminal::Terminal(std::shared_ptr<Supervisor> plugin, Kind kind, Dialect dialec
 
 Task<std::shared_ptr<Terminal>> Terminal::open(std::shared_ptr<Supervisor> plugin, Kind kind,
                                                std::string host_route_id, bj::object params) {
-  StreamRoutes& routes = plugin->streams();
+  plugins::StreamRoutes& routes = plugin->streams();
   Result<std::shared_ptr<Stream>> reserved = kind == Kind::login
                                                  ? routes.reserve_login(host_route_id)
                                                  : routes.reserve_duplex(host_route_id);
@@ -58,7 +57,8 @@ Task<std::shared_ptr<Terminal>> Terminal::open(std::shared_ptr<Supervisor> plugi
       kind == Kind::login || object == nullptr || text_at(*object, "hostRouteId") == host_route_id;
   if (session && !session->empty() && echoed) {
     made->session_ = *session;
-    const Payload payload = made->dialect_ == Dialect::c ? Payload::base64 : Payload::text;
+    const plugins::Payload payload =
+        made->dialect_ == Dialect::c ? plugins::Payload::base64 : plugins::Payload::text;
     const Result<> bound = routes.bind(host_route_id, *session, payload);
     if (bound) co_return made;
     plugin->punish(bound.error().message);
@@ -105,7 +105,7 @@ Task<> Terminal::write(std::string bytes) {
   BERTH_CO_DO(expect_room());
   const bool as_base64 = kind_ == Kind::duplex && dialect_ == Dialect::c;
   std::string data = as_base64 ? base64(bytes) : as_utf8(bytes);
-  if (data.size() > write_max && rules::characters_in(data) > write_max) {
+  if (data.size() > write_max && plugins::rules::characters_in(data) > write_max) {
     std::string why = "a write of " + std::to_string(bytes.size()) + " bytes is too large";
     stream_->finish({.cause = StreamEnd::Cause::breach, .why = why});
     co_return fail(Errc::command_too_large, std::move(why), "write it in pieces");
@@ -146,4 +146,4 @@ Task<> Terminal::close() {
   co_return fail(Errc::plugin_protocol, std::move(why));
 }
 
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

@@ -1,14 +1,13 @@
 #pragma once
 
 #include "base/async/task.hpp"
-#include "plugins/host.hpp"
-#include "plugins/manifest/routes.hpp"
+#include "places/remote/transport.hpp"
 
 #include <memory>
 #include <optional>
 #include <string>
 
-namespace berth::plugins {
+namespace berth::places::remote {
 
 // An open login terminal or byte stream of a sandbox. The caller that opened it closes it, also
 // after its end. Its output is never logged, because it may be a token. One thread.
@@ -54,4 +53,4 @@ class Terminal {
   std::size_t pending_ = 0;  // writes and stops without a response yet
 };
 
-}  // namespace berth::plugins
+}  // namespace berth::places::remote

@@ -20,7 +20,7 @@
 #include <csignal>
 #include <utility>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 using Pipe = asio::posix::stream_descriptor;
@@ -269,4 +269,4 @@ Task<Finished> run_program(ProgramCall call, RunLimits limits) {
   co_return co_await finish(child, {}, limits);
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -15,7 +15,7 @@
 #include <vector>
 
 // Programs of this machine that the driver runs: ssh and ssh-keygen.
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 struct ProgramCall {
   std::string program;  // absolute path
@@ -101,4 +101,4 @@ struct Finished {
 Task<Finished> finish(ChildProcess& child, std::string_view input, RunLimits limits);
 Task<Finished> run_program(ProgramCall call, RunLimits limits);
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <optional>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 using namespace std::chrono_literals;
@@ -92,4 +92,4 @@ TEST_F(ChildProcessTest, WhatIsDestroyedIsKilledAndReaped) {
 }
 
 }  // namespace
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr std::size_t program_bytes_max = std::size_t{256} << 20;
@@ -33,15 +33,16 @@ Error workspace_error(const Target& target, const std::string& workspace, const 
                       "choose a workspace path that this user may make and write");
 }
 
-Result<Place> place_of(const Target& target, const std::string& workspace, const ScriptEnd& end) {
+Result<HostFacts> place_of(const Target& target, const std::string& workspace,
+                           const ScriptEnd& end) {
   if (end.status != 0) return std::unexpected(workspace_error(target, workspace, end));
   const auto said = [&](std::string_view name) { return fact(end.output, name).value_or(""); };
-  return Place{.cwd = said("cwd"),
-               .home = said("home"),
-               .path = said("path"),
-               .system = said("system"),
-               .machine = said("machine"),
-               .keeper = fact(end.output, "keeper")};
+  return HostFacts{.cwd = said("cwd"),
+                   .home = said("home"),
+                   .path = said("path"),
+                   .system = said("system"),
+                   .machine = said("machine"),
+                   .keeper = fact(end.output, "keeper")};
 }
 
 // To a caller, a host that does not answer in time is unreachable.
@@ -51,7 +52,7 @@ Error in_time(Error error) {
 }
 
 // The keeper is built for this machine; only a machine of the same kind can run it.
-bool is_like_here(const Place& place) {
+bool is_like_here(const HostFacts& place) {
   utsname here{};
   return ::uname(&here) == 0 && place.system == here.sysname && place.machine == here.machine;
 }
@@ -177,19 +178,19 @@ Task<Session> Connection::begin_command(std::string command, std::string line) {
   }
 }
 
-Task<Place> Connection::survey(std::string workspace) {
+Task<HostFacts> Connection::survey(std::string workspace) {
   BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await surveying_.lock());
   if (const auto known = places_.find(workspace); known != places_.end()) co_return known->second;
-  BERTH_CO_TRY(Place place, co_await survey_place(workspace));
+  BERTH_CO_TRY(HostFacts place, co_await survey_place(workspace));
   places_.insert_or_assign(workspace, place);
   co_return place;
 }
 
-Task<Place> Connection::survey_place(const std::string& workspace) {
+Task<HostFacts> Connection::survey_place(const std::string& workspace) {
   BERTH_CO_TRY(const KeeperProgram::Loaded* const program, shared_.keeper.load());
   const RunLimits limits{.time = shared_.options.script_limit};
   BERTH_CO_TRY(const ScriptEnd end, co_await ask(survey_script(workspace, program->name), limits));
-  BERTH_CO_TRY(Place place, place_of(target_, workspace, end));
+  BERTH_CO_TRY(HostFacts place, place_of(target_, workspace, end));
   if (shared_.options.supervision == Supervision::shell) {
     place.keeper.reset();
     place.no_keeper = "the server is configured to use no keeper";
@@ -203,7 +204,7 @@ Task<Place> Connection::survey_place(const std::string& workspace) {
 
 // The second folder is used if the first is not writable or does not allow execution. A full disk
 // is reported: work that starts without a keeper would only fail later.
-Task<> Connection::bring_keeper(Place& place, const KeeperProgram::Loaded& program) {
+Task<> Connection::bring_keeper(HostFacts& place, const KeeperProgram::Loaded& program) {
   std::optional<Error> last;
   for (const std::string& folder : keeper_folders(place.home, place.cwd)) {
     Result<std::string> brought = co_await upload(folder, program);
@@ -273,4 +274,4 @@ std::vector<pid_t> Connection::master_pids() const {
   return pids;
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // What is known about a workspace on a host. It rarely changes, so it is read once per connection.
-struct Place {
+struct HostFacts {
   std::string cwd;
   std::string home;
   std::string path;  // PATH of a login
@@ -89,7 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<Session> begin_command(std::string command, std::string line);
 
   // Uploads the keeper if it is missing and can run there.
-  Task<Place> survey(std::string workspace);
+  Task<HostFacts> survey(std::string workspace);
   void forget(const std::string& workspace) { places_.erase(workspace); }
   // The first of the origins that answers from there; empty if none does.
   Task<std::optional<std::string>> reachable(std::vector<std::string> origins);
@@ -103,8 +103,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   Task<std::shared_ptr<Master>> master();
   Task<std::shared_ptr<Master>> log_in();
-  Task<Place> survey_place(const std::string& workspace);
-  Task<> bring_keeper(Place& place, const KeeperProgram::Loaded& program);
+  Task<HostFacts> survey_place(const std::string& workspace);
+  Task<> bring_keeper(HostFacts& place, const KeeperProgram::Loaded& program);
   Task<std::string> upload(const std::string& folder, const KeeperProgram::Loaded& program);
   Result<> check_open() const;
 
@@ -112,7 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Target target_;
   std::vector<std::shared_ptr<Master>> masters_;
   std::optional<RemoteShell> shell_;
-  std::map<std::string, Place> places_;
+  std::map<std::string, HostFacts> places_;
   struct Reached {
     std::string origin;
     Clock::Steady at;
@@ -127,4 +127,4 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool was_private_ = false;
 };
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

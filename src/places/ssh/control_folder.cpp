@@ -19,7 +19,7 @@
 #include <csignal>
 #include <filesystem>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr const char* lock_file = "lock";
@@ -149,4 +149,4 @@ Result<ShortLivedFile> ControlFolder::write(std::string_view text) {
   return file;
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

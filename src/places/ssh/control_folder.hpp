@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // A file with mode 0600 that is removed with this object.
 struct FileKind {
@@ -42,4 +42,4 @@ class ControlFolder {
   std::size_t last_ = 0;
 };
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

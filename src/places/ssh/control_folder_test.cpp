@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <optional>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 TEST(ControlFolder, IsPrivateAndGoesWithItsOwner) {
@@ -82,4 +82,4 @@ TEST(ControlFolder, ARootThatDoesNotSuitSshHasAShortSubstitute) {
 }
 
 }  // namespace
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

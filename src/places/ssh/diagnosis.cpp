@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr std::size_t words_max = 300;
@@ -130,4 +130,4 @@ Error why_not_done(Errc code, std::string_view what, std::string_view said, std:
   return {code, std::move(message), std::move(remedy)};
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -7,7 +7,7 @@
 
 // Turns messages of ssh and the remote shell into our errors. Both print only for people, so their
 // text is the only way to distinguish causes; LC_ALL=C keeps it in one language.
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // Why ssh could not connect or log in. `name` is the target's name; host and port are for the
 // remedy.
@@ -31,4 +31,4 @@ Error why_not_done(Errc code, std::string_view what, std::string_view said,
 // The last meaningful line, short enough for a sentence.
 std::string last_words(std::string_view said);
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 const Whom whom{.name = "deploy@build-7:2222", .host = "build-7", .port = 2222};
@@ -72,4 +72,4 @@ TEST(Diagnosis, AConnectionWithoutRoomIsToldFromABrokenOne) {
 }
 
 }  // namespace
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

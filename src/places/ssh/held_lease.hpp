@@ -2,9 +2,9 @@
 
 #include "places/place.hpp"
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
-// A lease on a host, and what holds its commands there. The operations are those of Driver.
+// A lease on a host, and what holds its commands there. The operations are those of Commands.
 class HeldLease {
  public:
   virtual ~HeldLease() = default;
@@ -22,4 +22,4 @@ class HeldLease {
   virtual Task<> remove() = 0;
 };
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 bool may_reach_all(const Target& target) {
@@ -49,4 +49,4 @@ Task<std::vector<HostAddress>> find_host(const Target& target, egress::Resolver&
   co_return out;
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

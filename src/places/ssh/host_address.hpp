@@ -1,12 +1,12 @@
 #pragma once
 
-#include "places/ssh/target.hpp"
 #include "egress/resolver.hpp"
+#include "places/ssh/target.hpp"
 
 #include <string>
 #include <vector>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // An address of a host as ssh connects to it.
 struct HostAddress {
@@ -24,4 +24,4 @@ Task<std::vector<HostAddress>> find_host(const Target& target, egress::Resolver&
 // used to scan its own networks.
 Error not_reached(const Target& target);
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -1,13 +1,13 @@
 #include "places/ssh/keeper_lease.hpp"
 
-#include "places/ssh/quoting.hpp"
+#include "keeper/protocol/text_record.hpp"
 #include "keepers/keeper_values.hpp"
 #include "keepers/output_records.hpp"
-#include "keeper/protocol/text_record.hpp"
+#include "places/ssh/quoting.hpp"
 
 #include <utility>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr std::string_view keeper_greeting = "#berth-keeper";
@@ -17,7 +17,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr std::size_t write_bytes = std::size_t{256} << 10;
 constexpr std::chrono::seconds wardens_limit{20};
 // A command may read its input at any time; the wait ends with the command at the latest.
-constexpr execution::KeeperLink::Limit input_limit{keeper::limits::deadline_ms};
+constexpr keepers::KeeperLink::Limit input_limit{keeper::limits::deadline_ms};
 
 Error with_disk(Error error) {
   if (!is_disk_full(error.message)) return error;
@@ -84,7 +84,7 @@ void KeeperLease::drop(const std::shared_ptr<Line>& broken) {
 
 Task<Session> KeeperLease::begin_session() {
   for (int left = keeper_tries;; --left) {
-    BERTH_CO_TRY(const Place place, co_await connection_->survey(paths_.workspace));
+    BERTH_CO_TRY(const HostFacts place, co_await connection_->survey(paths_.workspace));
     if (!place.keeper) {
       co_return fail(Errc::remote_unsupported, name() + ": " + connection_->target().name() +
                                                    " cannot run a keeper: " + place.no_keeper);
@@ -106,13 +106,13 @@ Task<std::shared_ptr<KeeperLease::Line>> KeeperLease::line(keeper::OpenHow how) 
   if (line_ && !line_->link.broken()) co_return line_;
   line_.reset();
   BERTH_CO_TRY(Session session, co_await begin_session());
-  execution::KeeperLink link{connection_->executor(), tasks_,
-                             execution::KeeperLink::Ends{
-                                 .in = session.process().release_output(),
-                                 .out = session.process().release_input(),
-                                 .name = name(),
-                                 .open = keeper::Open{.keeper_id = paths_.lease_id, .how = how},
-                             }};
+  keepers::KeeperLink link{connection_->executor(), tasks_,
+                           keepers::KeeperLink::Ends{
+                               .in = session.process().release_output(),
+                               .out = session.process().release_input(),
+                               .name = name(),
+                               .open = keeper::Open{.keeper_id = paths_.lease_id, .how = how},
+                           }};
   line_ = std::make_shared<Line>(std::move(session), std::move(link));
   co_return line_;
 }
@@ -176,16 +176,16 @@ Task<> KeeperLease::ask_once(const Request& request, Limit limit) {
 Task<> KeeperLease::open() {
   // An unrenewed keeper expires after this time anyway, so this changes nothing.
   const keeper::Renew renew{.deadline_ms = keeper::limits::first_deadline_ms};
-  BERTH_CO_DO(co_await ask<keeper::Done>(renew, execution::KeeperLink::usual_limit,
+  BERTH_CO_DO(co_await ask<keeper::Done>(renew, keepers::KeeperLink::usual_limit,
                                          keeper::OpenHow::start_or_attach));
   co_return Result<>{};
 }
 
 Task<Started> KeeperLease::start(const Command& command) {
-  const execution::ExecRequest request{command};
+  const keepers::ExecRequest request{command};
   const Result<keeper::Started> started = co_await ask<keeper::Started>(
-      request.exec(), execution::KeeperLink::usual_limit, keeper::OpenHow::start_or_attach);
-  if (started) co_return execution::started_of(*started);
+      request.exec(), keepers::KeeperLink::usual_limit, keeper::OpenHow::start_or_attach);
+  if (started) co_return keepers::started_of(*started);
   // The keeper compares the whole command, which contains a new token after a restart.
   if (started.error().code == Errc::exec_id_reused || is_over(started.error().code)) {
     co_return co_await started_before(command.exec_id, started.error());
@@ -196,10 +196,10 @@ Task<Started> KeeperLease::start(const Command& command) {
 Task<Started> KeeperLease::started_before(std::string exec_id, Error otherwise) {
   if (otherwise.code == Errc::exec_id_reused) {
     BERTH_CO_TRY(const keeper::Listing listing,
-                 co_await ask<keeper::Listing>(keeper::List{}, execution::KeeperLink::usual_limit));
+                 co_await ask<keeper::Listing>(keeper::List{}, keepers::KeeperLink::usual_limit));
     for (const keeper::Listed& listed : listing.live) {
       if (listed.exec_id != exec_id) continue;
-      co_return execution::started_of({.pid = listed.pid, .started_us = listed.started_us});
+      co_return keepers::started_of({.pid = listed.pid, .started_us = listed.started_us});
     }
   }
   const RunLimits limits{.time = connection_->options().script_limit};
@@ -209,7 +209,7 @@ Task<Started> KeeperLease::started_before(std::string exec_id, Error otherwise) 
   if (!found.has_begun()) co_return std::unexpected(std::move(otherwise));
   BERTH_CO_TRY(const std::optional<keeper::Ended> record, end_in(found, exec_id));
   if (!record) co_return Started{};
-  BERTH_CO_TRY(const Ended ended, execution::ended_of(*record));
+  BERTH_CO_TRY(const Ended ended, keepers::ended_of(*record));
   co_return Started{.pid = record->pid, .started_at = ended.started_at};
 }
 
@@ -258,14 +258,13 @@ Task<Ended> KeeperLease::read_remains(const std::string& exec_id, FollowedOutput
     if (!found.has_begun()) {
       co_return fail(Errc::exec_not_found, name() + ": exec " + exec_id + " was never started");
     }
-    BERTH_CO_TRY(const execution::CutRecords cut,
-                 execution::cut_records(found.bytes, output.offset()));
+    BERTH_CO_TRY(const keepers::CutRecords cut, keepers::cut_records(found.bytes, output.offset()));
     if (!cut.pieces.empty()) {
       BERTH_CO_DO(co_await output.take(cut.pieces));
       continue;
     }
     BERTH_CO_TRY(const std::optional<keeper::Ended> record, end_in(found, exec_id));
-    if (record) co_return execution::ended_of(*record);
+    if (record) co_return keepers::ended_of(*record);
     // The wardens of a killed keeper end their commands and record the outcome, which takes a
     // while.
     Result<bool> again{life == Life::dead};
@@ -288,20 +287,20 @@ Task<> KeeperLease::send(std::string exec_id, Input input) {
     co_return co_await write(exec_id, std::move(*bytes));
   }
   if (const auto* size = std::get_if<core::TerminalSize>(&input)) {
-    const keeper::Resize resize = execution::resize_of(exec_id, *size);
-    co_return co_await ask_once(resize, execution::KeeperLink::usual_limit);
+    const keeper::Resize resize = keepers::resize_of(exec_id, *size);
+    co_return co_await ask_once(resize, keepers::KeeperLink::usual_limit);
   }
   if (const auto* signal = std::get_if<SignalNumber>(&input)) {
     const keeper::Signal request{.exec_id = exec_id, .number = signal->number};
-    co_return co_await ask_once(request, execution::KeeperLink::usual_limit);
+    co_return co_await ask_once(request, keepers::KeeperLink::usual_limit);
   }
   const keeper::CloseStdin close{.exec_id = exec_id};
-  co_return co_await ask_once(close, execution::KeeperLink::usual_limit);
+  co_return co_await ask_once(close, keepers::KeeperLink::usual_limit);
 }
 
 Task<> KeeperLease::cancel(std::string exec_id, std::int64_t grace_ms) {
   const keeper::Cancel cancel{.exec_id = exec_id, .grace_ms = not_negative(grace_ms)};
-  const Limit limit = Limit{grace_ms} + execution::KeeperLink::usual_limit;
+  const Limit limit = Limit{grace_ms} + keepers::KeeperLink::usual_limit;
   const Result<keeper::Ended> ended = co_await ask<keeper::Ended>(cancel, limit);
   if (ended || is_over(ended.error().code)) co_return Result<>{};
   co_return std::unexpected(ended.error());
@@ -309,7 +308,7 @@ Task<> KeeperLease::cancel(std::string exec_id, std::int64_t grace_ms) {
 
 Task<> KeeperLease::renew(std::int64_t deadline_ms) {
   const keeper::Renew renew{.deadline_ms = not_negative(deadline_ms)};
-  BERTH_CO_DO(co_await ask<keeper::Done>(renew, execution::KeeperLink::usual_limit));
+  BERTH_CO_DO(co_await ask<keeper::Done>(renew, keepers::KeeperLink::usual_limit));
   co_return Result<>{};
 }
 
@@ -324,7 +323,7 @@ Task<> KeeperLease::remove() {
   // If the line is open, the keeper is asked directly, which is quicker than a script.
   if (const std::shared_ptr<Line> open = line_; open && !open->link.broken()) {
     const keeper::Stop stop{.grace_ms = stop_grace_ms};
-    const Limit limit = Limit{stop_grace_ms} + execution::KeeperLink::usual_limit;
+    const Limit limit = Limit{stop_grace_ms} + keepers::KeeperLink::usual_limit;
     // A keeper that does not answer is killed by the script below. One that has answered is
     // exiting, and need not be waited for.
     static_cast<void>(co_await open->link.ask<keeper::Done>(stop, limit));
@@ -338,4 +337,4 @@ Task<> KeeperLease::remove() {
                                          remarks(end.output), "remove it by hand"));
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "keepers/keeper_link.hpp"
 #include "places/ssh/connection.hpp"
 #include "places/ssh/held_lease.hpp"
 #include "places/ssh/reattach.hpp"
-#include "keepers/keeper_link.hpp"
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // A lease whose commands are held by a keeper on the host. One session carries all requests to it.
 // If that breaks, the keeper and its commands live on, and the next session finds them.
@@ -26,10 +26,10 @@ class KeeperLease final : public HeldLease {
   // The session and the protocol over it; the protocol is destroyed first.
   struct Line {
     Session session;
-    execution::KeeperLink link;
+    keepers::KeeperLink link;
     bool answered = false;
   };
-  using Limit = execution::KeeperLink::Limit;
+  using Limit = keepers::KeeperLink::Limit;
 
   Task<Session> begin_session();
   Task<std::shared_ptr<Line>> line(keeper::OpenHow how);
@@ -65,4 +65,4 @@ class KeeperLease final : public HeldLease {
   std::shared_ptr<Line> line_;
 };
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -12,7 +12,7 @@
 #include <csignal>
 #include <utility>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr std::string_view ready_line = "connected";
@@ -332,4 +332,4 @@ asio::awaitable<Error> Session::why_over() {
   co_return why_no_session(master_->whom_, said);
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

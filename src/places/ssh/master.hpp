@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 class Session;
 
@@ -78,4 +78,4 @@ class Session {
   std::shared_ptr<Master> master_;
 };
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // Whether an environment without its own key may use what the server's user has: keys, agent and
 // known hosts. On a server that several people share, it may not.
@@ -39,4 +39,4 @@ struct Options {
   std::size_t sessions_per_connection = 8;
 };
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

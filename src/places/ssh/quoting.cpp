@@ -1,6 +1,6 @@
 #include "places/ssh/quoting.hpp"
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 std::string shell_word(std::string_view text) {
   std::string word = "'";
@@ -17,4 +17,4 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

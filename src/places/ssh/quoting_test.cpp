@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 std::string said_by_shell(const std::string& word) {
@@ -31,4 +31,4 @@ TEST(Quoting, AWordStandsForExactlyItsText) {
 }
 
 }  // namespace
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr std::chrono::milliseconds first_pause{100};
@@ -43,4 +43,4 @@ bool is_about_the_connection(Errc code) {
          code == Errc::keeper_unreachable || code == Errc::timed_out;
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

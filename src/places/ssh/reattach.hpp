@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // Remembers how far a taker has read, so that its source can continue there after a break.
 class FollowedOutput final : public OutputTaker {
@@ -41,4 +41,4 @@ class Patience {
 // Whether reconnecting may help.
 bool is_about_the_connection(Errc code);
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

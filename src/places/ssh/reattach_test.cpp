@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 using namespace std::chrono_literals;
@@ -60,4 +60,4 @@ TEST(Patience, OnlyWhatANewConnectionMayMendIsTriedAgain) {
 }
 
 }  // namespace
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <utility>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr std::size_t nonce_bytes = 16;
@@ -98,4 +98,4 @@ Task<ScriptEnd> RemoteShell::run(std::string_view script, RunLimits limits) {
   }
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

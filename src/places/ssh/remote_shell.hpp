@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 struct ScriptEnd {
   int status = 0;
@@ -44,4 +44,4 @@ Task<> send_script(Session& session, std::string_view script, std::chrono::milli
 
 inline constexpr std::string_view shell_greeting = "#berth-shell";
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

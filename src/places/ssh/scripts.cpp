@@ -2,7 +2,7 @@
 
 #include "places/ssh/quoting.hpp"
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr std::size_t callbacks_max = 16;
@@ -215,4 +215,4 @@ exit 0
 )sh";
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

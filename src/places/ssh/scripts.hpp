@@ -10,7 +10,7 @@
 
 // What is run on the remote host, as POSIX shell scripts (see RemoteShell). Each may be repeated.
 // They answer with lines `#name value`; other lines are programs' error messages.
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // A line that sets a shell variable.
 std::string assign(std::string_view name, std::string_view value);
@@ -66,4 +66,4 @@ std::string callback_script(const std::vector<std::string>& origins);
 std::string remains_script(const LeasePaths& lease, const std::string& exec_id,
                            std::uint64_t offset, std::size_t bytes_max);
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

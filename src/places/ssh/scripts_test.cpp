@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 TEST(Scripts, FactsAreToldFromWhatProgramsSay) {
@@ -38,4 +38,4 @@ TEST(ShellOffset, GrowsWithEitherStreamAndComesBackWhole) {
 }
 
 }  // namespace
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -1,8 +1,8 @@
 #include "places/ssh/shell_lease.hpp"
 
 #include "base/text.hpp"
-#include "keepers/keeper_values.hpp"
 #include "keeper/protocol/protocol.hpp"
+#include "keepers/keeper_values.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -14,7 +14,7 @@
 #include <charconv>
 #include <utility>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr std::size_t shell_piece_bytes = std::size_t{256} << 10;
@@ -97,7 +97,7 @@ Error ShellLease::refusal(std::string_view what, std::string_view code) const {
 }
 
 Task<Started> ShellLease::start(const Command& command) {
-  const execution::ExecRequest request{command};
+  const keepers::ExecRequest request{command};
   const keeper::Exec& exec = request.exec();
   BERTH_CO_DO(keeper::check(exec));
   if (exec.has_terminal()) {
@@ -243,7 +243,7 @@ Result<Ended> ShellLease::end_of(const std::string& exec_id, const Look& look) c
   // The shell distinguishes a signal from a status only by its value.
   if (ended.outcome == Outcome::lost) return ended;
   const bool by_signal = status > 128 && status <= 128 + signals_max;
-  if (by_signal) ended.signal = execution::signal_name(static_cast<int>(status - 128));
+  if (by_signal) ended.signal = keepers::signal_name(static_cast<int>(status - 128));
   if (!by_signal) ended.exit_code = status;
   if (by_signal && ended.outcome == Outcome::exited) ended.outcome = Outcome::signaled;
   return ended;
@@ -309,4 +309,4 @@ Task<> ShellLease::remove() {
                                          remarks(end.output), "remove it by hand"));
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

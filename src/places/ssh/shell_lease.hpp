@@ -7,7 +7,7 @@
 
 #include <map>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 // A lease on a host that cannot run a keeper: a shell script waits for each command, and its files
 // are polled. There are no terminals, and processes that leave the command's process group are not
@@ -43,4 +43,4 @@ class ShellLease final : public HeldLease {
   std::map<std::string, std::shared_ptr<Session>> feeds_;  // by exec id
 };
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

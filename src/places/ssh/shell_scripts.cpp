@@ -3,7 +3,7 @@
 #include "places/ssh/quoting.hpp"
 #include "places/ssh/scripts.hpp"
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 std::string in_folder(const LeasePaths& lease, const std::string& exec_id) {
@@ -238,4 +238,4 @@ exit 0
 )sh";
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

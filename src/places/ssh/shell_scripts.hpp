@@ -1,7 +1,7 @@
 #pragma once
 
-#include "places/ssh/scripts.hpp"
 #include "keeper/protocol/messages.hpp"
+#include "places/ssh/scripts.hpp"
 
 // The scripts that hold commands on hosts where a keeper cannot run. Each command has a folder
 // `sh-ID` in its lease's folder:
@@ -12,7 +12,7 @@
 //   started   it runs; refused: why it does not
 //   eof, stop requests to the supervisor
 //   exit      how it ended: cause, status, and start and end in seconds
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 std::string command_folder(const LeasePaths& lease, const std::string& exec_id);
 
@@ -45,4 +45,4 @@ struct ShellOffset {
 std::string poll_script(const LeasePaths& lease, const std::string& exec_id, ShellOffset from,
                         std::size_t bytes_max);
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -1,13 +1,13 @@
 #include "places/ssh/ssh.hpp"
 
+#include "base/json/loose.hpp"
 #include "core/config/environment_config.hpp"
 #include "places/ssh/keeper_lease.hpp"
 #include "places/ssh/shell_lease.hpp"
-#include "base/json/loose.hpp"
 
 #include <utility>
 
-namespace berth::drivers {
+namespace berth::places {
 namespace {
 
 constexpr std::string_view by_keeper = "keeper";
@@ -18,8 +18,8 @@ Result<ssh::LeasePaths> paths_of(const PlaceRef& lease) {
   BERTH_TRY(const core::SshConfig config, core::parse_ssh_config(lease.config));
   return ssh::LeasePaths{
       .workspace =
-          providers::text_at(lease.metadata, "remoteCwd").value_or(config.remote_workspace_path),
-      .lease_id = lease.lease_id.str()};
+          loose::text_at(lease.metadata, "remoteCwd").value_or(config.remote_workspace_path),
+      .lease_id = lease.key.str()};
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ Task<> Ssh::close_connection(std::shared_ptr<ssh::Connection> connection) {
 
 std::shared_ptr<ssh::HeldLease> Ssh::hold(const PlaceRef& lease, ssh::Connection::Use connection,
                                           std::string_view supervision) {
-  std::shared_ptr<ssh::HeldLease>& place = leases_[lease.lease_id];
+  std::shared_ptr<ssh::HeldLease>& place = leases_[lease.key];
   if (place) return place;
   const Result<ssh::LeasePaths> paths = paths_of(lease);
   if (supervision == by_shell) {
@@ -77,11 +77,11 @@ std::shared_ptr<ssh::HeldLease> Ssh::hold(const PlaceRef& lease, ssh::Connection
 }
 
 Result<std::shared_ptr<ssh::HeldLease>> Ssh::held_lease(const PlaceRef& lease) {
-  const auto known = leases_.find(lease.lease_id);
+  const auto known = leases_.find(lease.key);
   if (known != leases_.end()) return known->second;
   BERTH_TRY(ssh::Connection::Use connection, connection_of(lease));
   return hold(lease, std::move(connection),
-              providers::text_at(lease.metadata, "supervision").value_or(std::string{by_keeper}));
+              loose::text_at(lease.metadata, "supervision").value_or(std::string{by_keeper}));
 }
 
 Task<std::string> Ssh::callback_from(ssh::Connection& connection, const Callback& callback) {
@@ -99,7 +99,8 @@ Task<std::string> Ssh::callback_from(ssh::Connection& connection, const Callback
 // What the lease's row records: enough to find everything again, and no secret.
 Task<bj::object> Ssh::facts_of(const AcquireRequest& request, ssh::Connection& connection) {
   BERTH_CO_TRY(const core::SshConfig config, core::parse_ssh_config(request.lease.config));
-  BERTH_CO_TRY(const ssh::Place place, co_await connection.survey(config.remote_workspace_path));
+  BERTH_CO_TRY(const ssh::HostFacts place,
+               co_await connection.survey(config.remote_workspace_path));
   const Result<std::string> origin = co_await callback_from(connection, request.callback);
   const bool is_fine =
       origin || (origin.error().code == Errc::callback_unreachable && !request.callback.required);
@@ -116,14 +117,14 @@ Task<bj::object> Ssh::facts_of(const AcquireRequest& request, ssh::Connection& c
 }
 
 Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
-  entered_.try_emplace(request.lease.lease_id, false);
+  entered_.try_emplace(request.lease.key, false);
   BERTH_CO_TRY(ssh::Connection::Use connection, connection_of(request.lease));
   BERTH_CO_TRY(bj::object metadata, co_await facts_of(request, *connection));
   PlaceRef lease = request.lease.clone();
   lease.metadata = metadata;
   BERTH_CO_TRY(const ssh::LeasePaths paths, paths_of(lease));
   const ssh::RunLimits limits{.time = options_.script_limit};
-  entered_.insert_or_assign(lease.lease_id, true);
+  entered_.insert_or_assign(lease.key, true);
   BERTH_CO_TRY(const ssh::ScriptEnd end,
                co_await connection->ask(ssh::enter_script(paths), limits));
   if (end.status != 0) {
@@ -132,10 +133,10 @@ Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
         ssh::remarks(end.output), "choose a workspace path that this user may make and write"));
   }
   const std::string name = "ssh://" + connection->target().name() + paths.workspace;
-  const std::string supervision = *providers::text_at(metadata, "supervision");
+  const std::string supervision = *loose::text_at(metadata, "supervision");
   const std::shared_ptr<ssh::HeldLease> held = hold(lease, std::move(connection), supervision);
   if (Result<> opened = co_await held->open(); !opened) {
-    leases_.erase(lease.lease_id);
+    leases_.erase(lease.key);
     co_return std::unexpected(std::move(opened).error());
   }
   co_return Acquired{.provider = "ssh", .provider_lease_id = name, .metadata = std::move(metadata)};
@@ -144,10 +145,10 @@ Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
 Task<Workspace> Ssh::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(const ssh::LeasePaths paths, paths_of(lease));
   Workspace workspace{.cwd = paths.workspace,
-                      .home = providers::text_at(lease.metadata, "home"),
-                      .path = providers::text_at(lease.metadata, "path"),
+                      .home = loose::text_at(lease.metadata, "home"),
+                      .path = loose::text_at(lease.metadata, "path"),
                       .scratch = paths.scratch(),
-                      .api_url = providers::text_at(lease.metadata, "paperclipApiUrl")};
+                      .api_url = loose::text_at(lease.metadata, "paperclipApiUrl")};
   if (!wanted) co_return workspace;
   if (wanted->contains('\0')) {
     co_return fail(Errc::working_directory_missing, "the working directory holds a NUL byte");
@@ -193,6 +194,18 @@ Task<> Ssh::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
   co_return co_await held->renew(deadline_ms);
 }
 
+Task<> Ssh::forget_output(const PlaceRef& /*lease*/, const std::string& /*exec_id*/) {
+  co_return Result<>{};
+}
+
+Task<> Ssh::check_config(const bj::object& /*config*/) {
+  co_return Result<>{};
+}
+
+Task<std::vector<PlaceKey>> Ssh::held() {
+  co_return std::vector<PlaceKey>{};
+}
+
 Task<> Ssh::release(const PlaceRef& lease, core::LeaseEvent /*how*/) {
   return remove(lease);
 }
@@ -203,14 +216,14 @@ Task<> Ssh::destroy(const PlaceRef& lease) {
 
 Task<> Ssh::remove(const PlaceRef& lease) {
   // A host that could not be reached, or that rejected the login, has nothing from the lease.
-  if (const auto found = entered_.find(lease.lease_id); found != entered_.end() && !found->second) {
+  if (const auto found = entered_.find(lease.key); found != entered_.end() && !found->second) {
     entered_.erase(found);
     co_return Result<>{};
   }
   BERTH_CO_TRY(const std::shared_ptr<ssh::HeldLease> held, held_lease(lease));
   BERTH_CO_DO(co_await held->remove());
-  leases_.erase(lease.lease_id);
-  entered_.erase(lease.lease_id);
+  leases_.erase(lease.key);
+  entered_.erase(lease.key);
   co_return Result<>{};
 }
 
@@ -232,4 +245,4 @@ std::vector<pid_t> Ssh::master_pids() const {
   return pids;
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::places

@@ -12,14 +12,14 @@
 #include <memory>
 #include <string>
 
-namespace berth::drivers {
+namespace berth::places {
 
 // Commands on hosts that are reached through OpenSSH. Leases with the same target share a
 // connection, which ends a while after the last of them. On the host a keeper holds each lease's
 // commands; if it cannot run, a shell script does.
 //
 // The program must ignore SIGPIPE: a connection may break during a write.
-class Ssh final : public Driver {
+class Ssh final : public Place, private Commands {
  public:
   // Ends what a killed server left of its connections. Clock and resolver must outlive the driver.
   static Result<std::unique_ptr<Ssh>> open(const asio::any_io_executor& executor,
@@ -28,7 +28,18 @@ class Ssh final : public Driver {
 
   // Steps: connect, authenticate, workspace, keeper, callback.
   Task<ProbeReport> probe(const AcquireRequest& request) override;
+  Task<> check_config(const bj::object& config) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
+  Task<> release(const PlaceRef& lease, core::LeaseEvent how) override;
+  Task<> destroy(const PlaceRef& lease) override;
+  Task<std::vector<PlaceKey>> held() override;
+  Task<> close() override;
+  Abilities abilities() override { return {.commands = this}; }
+
+  // The processes that hold connections, for tests.
+  std::vector<pid_t> master_pids() const;
+
+ private:
   Task<Workspace> realize(const PlaceRef& lease, const std::optional<std::string>& wanted) override;
   Task<Started> start(const PlaceRef& lease, const Command& command) override;
   Task<Ended> follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
@@ -36,14 +47,9 @@ class Ssh final : public Driver {
   Task<> send(const PlaceRef& lease, const std::string& exec_id, Input input) override;
   Task<> cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) override;
   Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) override;
-  Task<> release(const PlaceRef& lease, core::LeaseEvent how) override;
-  Task<> destroy(const PlaceRef& lease) override;
-  Task<> close() override;
+  // The output is deleted with the lease.
+  Task<> forget_output(const PlaceRef& lease, const std::string& exec_id) override;
 
-  // The processes that hold connections, for tests.
-  std::vector<pid_t> master_pids() const;
-
- private:
   Ssh(const asio::any_io_executor& executor, const Clock& clock, egress::Resolver& resolver,
       ssh::Options options, ssh::ControlFolder folder);
 
@@ -65,9 +71,9 @@ class Ssh final : public Driver {
   TaskGroup tasks_;
   ssh::Connection::Shared shared_;
   std::map<std::string, std::shared_ptr<ssh::Connection>> connections_;  // by fingerprint
-  std::map<core::LeaseId, std::shared_ptr<ssh::HeldLease>> leases_;
+  std::map<PlaceKey, std::shared_ptr<ssh::HeldLease>> leases_;
   // Whether this server made anything on the host for a lease.
-  std::map<core::LeaseId, bool> entered_;
+  std::map<PlaceKey, bool> entered_;
 };
 
-}  // namespace berth::drivers
+}  // namespace berth::places

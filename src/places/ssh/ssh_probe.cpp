@@ -4,7 +4,7 @@
 #include <utility>
 
 // The test of an environment on a host, step by step.
-namespace berth::drivers {
+namespace berth::places {
 namespace {
 
 class Steps {
@@ -45,7 +45,7 @@ bool is_about_reaching(Errc code) {
   return code == Errc::ssh_unreachable || code == Errc::ssh_failed;
 }
 
-void add_keeper(Steps& steps, const ssh::Place& place) {
+void add_keeper(Steps& steps, const ssh::HostFacts& place) {
   if (place.keeper) {
     steps.good("keeper", "commands are held by " + *place.keeper);
   } else {
@@ -78,7 +78,7 @@ Task<ProbeReport> Ssh::probe(const AcquireRequest& request) {
   }
   steps.good("connect", name + " answers");
   steps.good("authenticate", "the host key and the login were accepted");
-  const Result<ssh::Place> place = co_await (*connection)->survey(config.remote_workspace_path);
+  const Result<ssh::HostFacts> place = co_await (*connection)->survey(config.remote_workspace_path);
   if (!place) {
     const bool writable = place.error().code == Errc::remote_unsupported;
     steps.bad(writable ? "keeper" : "workspace", place.error());
@@ -100,4 +100,4 @@ Task<ProbeReport> Ssh::probe(const AcquireRequest& request) {
   co_return report;
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::places

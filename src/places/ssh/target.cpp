@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr const char* key_path = "privateKeySecretRef";
@@ -98,4 +98,4 @@ Result<Target> target_of(const PlaceRef& lease, const Options& options) {
   return target;
 }
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 
 enum class IdentityKind { key, agent, ambient };
 
@@ -31,4 +31,4 @@ struct Target {
 // key, with a malformed one, or with strict checking of a host whose key is not given.
 Result<Target> target_of(const PlaceRef& lease, const Options& options);
 
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace berth::drivers::ssh {
+namespace berth::places::ssh {
 namespace {
 
 constexpr const char* key =
@@ -13,7 +13,7 @@ constexpr const char* key =
 PlaceRef lease() {
   SystemRandom random;
   const Time now = SystemClock{}.now();
-  PlaceRef facts{.lease_id = core::LeaseId::make(random, now),
+  PlaceRef facts{.key = core::LeaseId::make(random, now),
                  .company_id = core::CompanyId::make(random, now),
                  .config = {{"host", "build-7"},
                             {"username", "deploy"},
@@ -99,4 +99,4 @@ TEST(Target, BlanksAreNoKnownHosts) {
 }
 
 }  // namespace
-}  // namespace berth::drivers::ssh
+}  // namespace berth::places::ssh

@@ -1,16 +1,16 @@
 #include "plugins/manifest/routes.hpp"
 
 #include "base/base64.hpp"
-#include "plugins/manifest/manifest_rules.hpp"
 #include "base/json/loose.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 
 #include <algorithm>
 
 namespace berth::plugins {
 namespace {
 
-using execution::OutputKind;
-using providers::text_at;
+using keepers::OutputKind;
+using loose::text_at;
 
 constexpr std::size_t chunk_max = 1'000'000;  // characters
 constexpr std::size_t log_total_max = std::size_t{128} << 20;
