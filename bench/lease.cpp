@@ -4,12 +4,11 @@
 // size of its row in bytes, and the median time of the provider's part alone.
 
 #include "base/clock.hpp"
-#include "drivers/plugin.hpp"
-#include "drivers/sandbox.hpp"
 #include "engine/engine.hpp"
 #include "engine/secrets/vault_key.hpp"
+#include "places/registry.hpp"
+#include "places/remote/remote_place.hpp"
 #include "plugins/manifest/manifest_file.hpp"
-#include "plugins/remote/provider.hpp"
 #include "store/places/environments.hpp"
 #include "store/sql/database.hpp"
 
@@ -106,17 +105,18 @@ Task<> live_once(engine::Engine& work, core::Environment environment, Random& ra
 }
 
 // The same without a store.
-Task<> ask_once(drivers::Driver& driver, core::Environment environment, Random& random,
-                Clock& clock, Costs& costs) {
+Task<> ask_once(places::Place& place, core::Environment environment, Random& random, Clock& clock,
+                Costs& costs) {
   const auto start = Steady::now();
-  drivers::AcquireRequest request{.lease = {.lease_id = core::LeaseId::make(random, clock.now()),
-                                            .company_id = environment.company_id,
-                                            .environment_id = environment.id,
-                                            .config = environment.config}};
-  BERTH_CO_TRY(drivers::Acquired made, co_await driver.acquire(request));
+  places::AcquireRequest request{.lease = {.key = core::LeaseId::make(random, clock.now()),
+                                           .driver = core::DriverKind::sandbox,
+                                           .company_id = environment.company_id,
+                                           .environment_id = environment.id,
+                                           .config = environment.config}};
+  BERTH_CO_TRY(places::Acquired made, co_await place.acquire(request));
   request.lease.provider_lease_id = made.provider_lease_id;
   request.lease.metadata = std::move(made.metadata);
-  BERTH_CO_DO(co_await driver.release(request.lease, core::LeaseEvent::release_succeeded));
+  BERTH_CO_DO(co_await place.release(request.lease, core::LeaseEvent::release_succeeded));
   costs.provider_us.push_back(us_since(start));
   co_return Result<>{};
 }
@@ -142,11 +142,10 @@ int main(int argc, char** argv) {
           loop, plugins::read_manifest(loop.get_executor(), argv[2], {.keeper_program = argv[1]})),
       .package = {.folder = argv[2]}};
   must(loop, host.start(plugin));
-  plugins::RemoteProvider remote{host, plugins::Addressing::provider_key};
-  drivers::Plugin reached{remote, core::DriverKind::sandbox};
-  providers::BuiltInProviders none;
-  drivers::Registry drivers;
-  drivers.add(core::DriverKind::sandbox, std::make_unique<drivers::Sandbox>(none, &reached));
+  places::remote::RemotePlace remote{host, places::remote::Addressing::provider_key};
+  places::remote::RemotePlace by_plugin{host, places::remote::Addressing::plugin_key};
+  places::Registry registry;
+  registry.add_plugins(remote, by_plugin);
 
   const auto database = need(store::open_database({.url = "sqlite:" + home + "/berth.db"}));
   store::Store store{*database};
@@ -155,7 +154,7 @@ int main(int argc, char** argv) {
   engine::Feed feed{loop.get_executor()};
   engine::RunLogs logs = need(engine::RunLogs::open(home + "/logs"));
   engine::Engine work{{store, vault, clock, random, feed},
-                      {.drivers = drivers,
+                      {.places = registry,
                        .logs = logs,
                        .node = {.id = core::NodeId::make(random, clock.now()), .name = "bench"},
                        .executor = loop.get_executor()}};
@@ -177,18 +176,19 @@ int main(int argc, char** argv) {
   must(loop,
        store.write([&](store::Session& s) { return store::insert_environment(s, environment); }));
 
-  drivers::Driver& driver = *need(drivers.find(core::DriverKind::sandbox));
+  places::Place& place = *need(registry.find(core::DriverKind::sandbox, environment.config));
   const int count = std::max(1, std::atoi(argv[4]));
   Costs costs;
   for (int i = -warm_up_leases; i < count; ++i) {
     if (i == 0) costs = {};
     must(loop, live_once(work, environment, random, clock, costs));
-    must(loop, ask_once(driver, environment, random, clock, costs));
+    must(loop, ask_once(place, environment, random, clock, costs));
   }
   must(loop, work.sweeper.stop());
   must(loop, work.dispatcher.stop());
   must(loop, remote.close());
-  must(loop, drivers.close());
+  must(loop, by_plugin.close());
+  must(loop, registry.close());
   must(loop, host.close());
   std::printf("%.1f %zu %.1f\n", median(costs.whole_us), costs.row_bytes,
               median(costs.provider_us));

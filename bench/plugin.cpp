@@ -11,7 +11,7 @@
 
 #include "bare_pipe.hpp"
 #include "base/clock.hpp"
-#include "plugins/remote/provider.hpp"
+#include "places/remote/remote_place.hpp"
 #include "plugins/spawn.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -65,9 +65,9 @@ class Quiet final : public HostServices {
   void state_changed(const core::PluginId&, WorkerState, StateReason) override {}
 };
 
-class Counter final : public execution::OutputTaker {
+class Counter final : public places::OutputTaker {
  public:
-  Task<> take(std::span<const execution::OutputPiece> pieces) override {
+  Task<> take(std::span<const places::OutputPiece> pieces) override {
     for (const auto& piece : pieces) bytes += piece.bytes.size();
     co_return Result<>{};
   }
@@ -186,12 +186,12 @@ asio::awaitable<double> many_calls(Host& host, core::PluginId id) {
 }
 
 Task<double> live_output(Host& host, core::CompanyId company, core::LeaseId lease_id) {
-  RemoteProvider remote{host, Addressing::provider_key};
-  const execution::PlaceRef lease{.lease_id = std::move(lease_id),
-                                  .company_id = std::move(company),
-                                  .config = {{"provider", "echo"}},
-                                  .provider_lease_id = "x"};
-  const execution::Command command{.exec_id = "x", .argv = {"out", std::to_string(megabytes)}};
+  places::remote::RemotePlace remote{host, places::remote::Addressing::provider_key};
+  const places::PlaceRef lease{.key = std::move(lease_id),
+                               .company_id = std::move(company),
+                               .config = {{"provider", "echo"}},
+                               .provider_lease_id = "x"};
+  const places::Command command{.exec_id = "x", .argv = {"out", std::to_string(megabytes)}};
   const auto start = std::chrono::steady_clock::now();
   BERTH_CO_DO(co_await remote.start(lease, command));
   Counter counter;

@@ -22,21 +22,21 @@ LAYERS = {
     "src/store": DOMAIN,
     "src/vault": DOMAIN,
     "src/keeper": ("base",),
-    "src/execution": (*DOMAIN, "keeper"),
+    "src/keepers": (*DOMAIN, "keeper"),
     "src/files": ("base",),
     "src/images": (*DOMAIN, "files"),
-    "src/providers": (*DOMAIN, "keeper", "execution", "files", "images", "egress"),
-    "src/plugins": (*DOMAIN, "keeper", "execution", "providers"),
-    "src/drivers": (*DOMAIN, "keeper", "execution", "providers", "plugins", "egress"),
+    "src/plugins": (*DOMAIN, "keeper", "keepers"),
+    "src/places": (*DOMAIN, "keeper", "keepers", "files", "images", "egress", "plugins"),
     "src/workspaces": (*DOMAIN, "files"),
     "src/egress": DOMAIN,
-    "src/engine": (*DOMAIN, "keeper", "execution", "store", "vault", "providers", "plugins", "drivers",
-                   "files", "workspaces", "egress"),
+    "src/engine": (*DOMAIN, "keeper", "keepers", "store", "vault", "plugins", "places", "files",
+                   "workspaces", "egress"),
     "src/api": (*DOMAIN, "engine"),
     "src/http": (*DOMAIN, "engine", "api"),
     "src/e2b": (*DOMAIN, "engine", "api"),
-    "src/cli": (*DOMAIN, "keeper", "images", "workspaces", "plugins"),
+    "src/cli": (*DOMAIN, "keeper", "images", "workspaces", "plugins", "plugin_kit"),
     "src/app": None,  # sees everything
+    "tools/plugin_kit": (*DOMAIN, "keeper", "plugins"),
     "sdk/cpp": ("base", "sdk"),
     "plugins": ("base", "keeper", "sdk"),
 }
@@ -52,7 +52,8 @@ JSON_DECODERS = "|".join((
     r"^src/core/config/(bindings|config_path|config_schema)\.cpp$",
     r"^src/core/output/agent_(line|failure)\.cpp$",
     r"^src/images/oci\.cpp$",
-    r"^src/plugins/(message\.cpp$|manifest/|conformance/)",
+    r"^src/plugins/(message\.cpp$|manifest/)",
+    r"^tools/plugin_kit/",
     r"^sdk/cpp/sdk/(wire|worker)\.cpp$",
 ))
 BANS = (
@@ -74,6 +75,8 @@ BANS = (
         "the struct that declares the JSON, or peek (base/json/peek.hpp)"),
     Ban(r"\b(class|struct)\s+(\[\[\w+\]\]\s*)?\w*(Manager|Helper|Util|Utils|Impl|Data|Info)\b",
         NOWHERE, "a noun that says what it is"),
+    Ban(r"\b\w+Id::parse\([^;]*\.str\(\)\)", TESTS,
+        "the id itself: an id made from another kind of id breaks what the types promise"),
 )
 
 # Words of a private dialect, and what an engineer would write. In comments, messages and documents.
@@ -84,12 +87,13 @@ DIALECT = (
 )
 NOT_OURS = r"^docs/adr/|^CHANGELOG\.md$|^docs/security-tests\.md$"
 
-CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench")
+CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench", "tools")
 LINE_MAX = 100
 LINE_MAX_PROSE = 120  # comments and raw strings
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 FOLDER_FILES_MAX = 40  # tests aside
+PURE_VIRTUALS_MAX = 12
 README_LINES_MAX = 30
 ARCHITECTURE_LINES_MAX = 300
 NO_LAYER = ("src/boost",)  # compiled-once library sources
@@ -131,7 +135,7 @@ def layer_of(name):
 
 def layers(root, code):
     """includes and names point down"""
-    folders = {layer.split("/")[1] for layer in LAYERS if layer.startswith("src/")} | {"sdk"}
+    folders = {layer.split("/")[1] for layer in LAYERS if layer.startswith("src/")} | {"sdk", "plugin_kit"}
     namespaces = re.compile(r"(?<![\w:.>])(?:berth::)?(%s)::" % "|".join(sorted(folders - {"http"})))
     for source in code:
         layer = layer_of(source.name)
@@ -237,6 +241,20 @@ def functions(root, code):
                        f"the limit is {FUNCTION_LINES_MAX}")
 
 
+def interfaces(root, code):
+    """an interface has at most 12 pure virtual functions"""
+    for source in code:
+        for found in re.finditer(r"\b(?:class|struct)\s+(\w+)[^;{}()]*\{", source.code):
+            depth, at = 1, found.end()
+            while depth and at < len(source.code):
+                depth += {"{": 1, "}": -1}.get(source.code[at], 0)
+                at += 1
+            pure = len(re.findall(r"\bvirtual\b[^;{}]*\)[^;{}()]*=\s*0\s*;", source.code[found.end():at]))
+            if pure > PURE_VIRTUALS_MAX:
+                yield (f"{source.name}:{line_of(source.code, found.start())}: {found.group(1)} has {pure} "
+                       f"pure virtual functions; the limit is {PURE_VIRTUALS_MAX}: find the abilities in it")
+
+
 def headers(root, code):
     """headers start with #pragma once and sources with their own header"""
     names = {source.name for source in code}
@@ -338,7 +356,7 @@ def promises(root, code):
                 yield f"docs/guarantees.md:{number}: there is no test {word}"
 
 
-RULES = (layers, banned, remarks, shape, functions, headers, folders, prose, words,
+RULES = (layers, banned, remarks, shape, functions, interfaces, headers, folders, prose, words,
          promises, unnamed)
 
 

@@ -41,7 +41,7 @@ class Rules(unittest.TestCase):
 
     def test_a_route_names_nothing_below_the_engine(self):
         readme = {"src/http/README.md": "# http\n"}
-        for name in ("store::RunFilter", "drivers::Input", "execution::Ended", "vault::Vault"):
+        for name in ("store::RunFilter", "places::Input", "keepers::Ended", "vault::Vault"):
             self.assertEqual(broken({**readme, "src/http/routes/a.cpp": f"void f({name} a);\n"}), {"layers"}, name)
         self.assertEqual(broken({**readme, "src/http/routes/a.cpp": "void f(api::Table& a, engine::Runs& b);\n"}),
                          set())
@@ -54,6 +54,19 @@ class Rules(unittest.TestCase):
         rows = "      {1, 2},\n" * 90
         self.keeps("src/core/a.cpp", f"std::vector<A> g() {{\n  return {{\n{rows}  }};\n}}\n")
         self.keeps("src/core/a.cpp", f"constexpr auto a = std::to_array<A>({{\n{rows}}});\n")
+
+    def test_a_wide_interface_is_refused(self):
+        def interface(count):
+            verbs = "".join(f"  virtual Task<> f{i}(const A& a, int b) const = 0;\n" for i in range(count))
+            return f"#pragma once\nclass A : public B {{\n public:\n{verbs}  virtual void g() {{}}\n}};\n"
+
+        self.breaks("interfaces", "src/core/a.hpp", interface(13))
+        self.keeps("src/core/a.hpp", interface(12))
+        self.keeps("src/core/a.hpp", interface(12) + interface(12).replace("#pragma once\n", "").replace("A", "C"))
+
+    def test_an_id_that_is_made_from_another_is_refused(self):
+        self.breaks("banned", "src/core/a.cpp", "auto id = *core::LeaseId::parse(sandbox.id.str());\n")
+        self.keeps("src/core/a.cpp", "auto id = core::LeaseId::parse(text);\nauto t = id.str();\n")
 
     def test_a_folder_of_too_many_files_is_refused(self):
         many = {f"src/core/a{i}.hpp": "#pragma once\n" for i in range(40)}

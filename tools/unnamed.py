@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 
 # A library is a folder with its subfolders; these subfolders are libraries of their own.
-OWN_LIBRARIES = ("src/drivers/ssh",)
+OWN_LIBRARIES = ()
 EXEMPT = ()
 
 NAMESPACE = re.compile(r"(?:^|\s)(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*$")

@@ -1,5 +1,7 @@
 #include "api/operation.hpp"
 
+#include "base/json/peek.hpp"
+
 #include <algorithm>
 
 namespace berth::api {
@@ -85,8 +87,8 @@ bj::object Entry::input_schema() const {
   if (shape.body) {
     const bj::object& body = referred_to(book.components(), shape.body->at("$ref"));
     for (const auto& [key, value] : body.at("properties").get_object()) properties[key] = value;
-    if (const bj::value* names = body.if_contains("required")) {
-      for (const bj::value& each : names->get_array()) required.push_back(each);
+    if (const bj::array* names = array_in(body, "required")) {
+      for (const bj::value& each : *names) required.push_back(each);
     }
   }
   bj::object schema{{"type", "object"}, {"properties", std::move(properties)}};

@@ -5,9 +5,8 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "cli/config.hpp"
-#include "drivers/registry.hpp"
-#include "providers/built_in.hpp"
-#include "providers/linux/linux.hpp"
+#include "places/linux/linux.hpp"
+#include "places/registry.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -15,7 +14,7 @@
 
 namespace berth::app {
 
-// All drivers and providers that reach a place where work runs, built from the settings.
+// All places where work runs, built from the settings.
 class Places {
  public:
   // The loop, the clock, the random source and the plugins outlive it.
@@ -23,16 +22,16 @@ class Places {
                                               Random& random, const Home& home,
                                               const cli::Settings& settings, PluginParts& plugins);
 
-  const drivers::Registry& drivers() const { return drivers_; }
+  const places::Registry& registry() const { return registry_; }
   // Whether this machine can create sandboxes, found by creating one. The reason for a failure is
   // logged.
   Task<bool> makes_sandboxes();
   // The pool that an environment's config requests.
-  Task<std::optional<providers::PoolCustomer>> pool_customer(bj::object config) {
+  Task<std::optional<places::PoolCustomer>> pool_customer(bj::object config) {
     return linux_->pool_customer(std::move(config));
   }
   // For all environments: pools that none of them wants are removed.
-  void serve_pools(std::vector<providers::PoolCustomer> customers) {
+  void serve_pools(std::vector<places::PoolCustomer> customers) {
     linux_->serve_pools(std::move(customers));
   }
   // Frees disk space by removing unused images.
@@ -49,17 +48,17 @@ class Places {
   // The port that this server listens on, even if sandboxes cannot reach the API.
   void listens_on(std::uint16_t port) { egress_gateway_.listens_on(port); }
   // Closes connections; the commands behind them continue.
-  Task<> close() { co_return co_await drivers_.close(); }
+  Task<> close();
 
  private:
-  Places(asio::io_context& loop, const Clock& clock) : egress_gateway_(loop, pool_, clock) {}
+  Places(asio::io_context& loop, const Clock& clock, PluginParts& plugins)
+      : egress_gateway_(loop, pool_, clock), plugins_(plugins) {}
 
   asio::thread_pool pool_{2};  // for removing folders and other blocking work
-  providers::EgressGateway egress_gateway_;
-  providers::BuiltInProviders providers_;
-  providers::Linux* linux_ = nullptr;              // one of them
-  std::unique_ptr<drivers::Driver> from_plugins_;  // sandboxes of plugin providers
-  drivers::Registry drivers_;
+  places::EgressGateway egress_gateway_;
+  PluginParts& plugins_;
+  places::Linux* linux_ = nullptr;  // of the registry
+  places::Registry registry_;
 };
 
 }  // namespace berth::app

@@ -5,8 +5,8 @@
 #include "cli/config.hpp"
 #include "egress/resolver.hpp"
 #include "engine/plugins/plugins.hpp"
+#include "places/remote/remote_place.hpp"
 #include "plugins/host.hpp"
-#include "plugins/remote/provider.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -23,8 +23,8 @@ class PluginParts {
                                                    const engine::Services& services,
                                                    const Home& home, const cli::Settings& settings);
 
-  plugins::RemoteProvider& sandboxes() { return sandboxes_; }
-  plugins::RemoteProvider& drivers() { return drivers_; }
+  places::remote::RemotePlace& sandboxes() { return sandboxes_; }
+  places::remote::RemotePlace& drivers() { return drivers_; }
   engine::PluginPlace& place() { return place_; }
   // The port of this server's own API; set it before the first plugin starts.
   void listens_on(std::uint16_t port) { egress_gateway_.listens_on(port); }
@@ -41,8 +41,8 @@ class PluginParts {
   engine::PluginServices services_;
   PluginEgressGateway egress_gateway_;
   plugins::Host host_;
-  plugins::RemoteProvider sandboxes_;
-  plugins::RemoteProvider drivers_;
+  places::remote::RemotePlace sandboxes_;
+  places::remote::RemotePlace drivers_;
   engine::PluginPackages packages_;
   engine::PluginPlace place_;
 };

@@ -14,8 +14,8 @@
 #include "cli/run/verdict.hpp"
 #include "cli/sandbox_shortfall.hpp"
 #include "core/config/sandbox_fields.hpp"
-#include "execution/keeper_values.hpp"
-#include "providers/linux/linux.hpp"
+#include "keepers/keeper_values.hpp"
+#include "places/linux/linux.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/io_context.hpp>
@@ -54,14 +54,14 @@ Result<> write_all(int fd, std::string_view bytes) {
 
 // Passes output on as it arrives. If the reader has closed the pipe, the command ends, as with
 // SIGPIPE.
-class Streams final : public execution::OutputTaker {
+class Streams final : public places::OutputTaker {
  public:
   explicit Streams(const cli::Console& console) : console_(console) {}
 
-  Task<> take(std::span<const execution::OutputPiece> pieces) override {
-    for (const execution::OutputPiece& piece : pieces) {
-      if (piece.kind == execution::OutputKind::note) continue;  // the end reports how much was lost
-      const bool is_out = piece.kind == execution::OutputKind::out;
+  Task<> take(std::span<const places::OutputPiece> pieces) override {
+    for (const places::OutputPiece& piece : pieces) {
+      if (piece.kind == places::OutputKind::note) continue;  // the end reports how much was lost
+      const bool is_out = piece.kind == places::OutputKind::out;
       const Result<> written = write_all(is_out ? console_.out_fd : console_.err_fd, piece.bytes);
       is_read_ = written || written.error().code != Errc::cancelled;
       if (!written) co_return written;
@@ -76,27 +76,26 @@ class Streams final : public execution::OutputTaker {
 };
 
 // If a signal ended us, the exit code names that signal.
-int exit_code_of(const execution::Ended& ended, int interrupted_by) {
+int exit_code_of(const places::Ended& ended, int interrupted_by) {
   switch (ended.outcome) {
-    case execution::Outcome::timed_out: return cli::exit_timed_out;
-    case execution::Outcome::stopped:
+    case places::Outcome::timed_out: return cli::exit_timed_out;
+    case places::Outcome::stopped:
       return interrupted_by != 0 ? cli::exit_signal_base + interrupted_by : cli::exit_cancelled;
-    case execution::Outcome::lapsed:
-    case execution::Outcome::lost: return cli::exit_not_run;
-    case execution::Outcome::exited:
-    case execution::Outcome::signaled: break;
+    case places::Outcome::lapsed:
+    case places::Outcome::lost: return cli::exit_not_run;
+    case places::Outcome::exited:
+    case places::Outcome::signaled: break;
   }
   if (ended.exit_code) return static_cast<int>(*ended.exit_code);
   for (int number = 1; number < NSIG; ++number) {
-    if (execution::signal_name(number) == ended.signal) return cli::exit_signal_base + number;
+    if (keepers::signal_name(number) == ended.signal) return cli::exit_signal_base + number;
   }
   return cli::exit_signal_base;
 }
 
 // A sandbox that is to reach nothing need not wait for a way out.
-providers::LinuxOptions options_with_way_out(providers::LinuxOptions options,
-                                             const bj::object& config,
-                                             providers::EgressGateway& egress_gateway) {
+places::LinuxOptions options_with_way_out(places::LinuxOptions options, const bj::object& config,
+                                          places::EgressGateway& egress_gateway) {
   if (config.contains("egress")) options.egress_gateway = &egress_gateway;
   return options;
 }
@@ -104,18 +103,17 @@ providers::LinuxOptions options_with_way_out(providers::LinuxOptions options,
 class SandboxRun {
  public:
   SandboxRun(asio::io_context& loop, cli::SandboxRequest request, cli::Console& console,
-             providers::LinuxOptions options)
+             places::LinuxOptions options)
       : loop_(loop),
         request_(std::move(request)),
         console_(console),
         linux_(loop.get_executor(), pool_, random_, clock_,
                options_with_way_out(std::move(options), request_.config, egress_gateway_)) {
-    const std::string id = make_uuid(random_, clock_.now());
-    key_ = core::SandboxId::parse(id).value();
-    lease_ = execution::PlaceRef{.lease_id = core::LeaseId::parse(id).value(),
-                                 .company_id = core::CompanyId::parse(id).value(),
-                                 .sandbox_id = key_,
-                                 .config = request_.config};
+    const core::SandboxId key = core::SandboxId::make(random_, clock_.now());
+    place_ = places::PlaceRef{.key = key,
+                              .driver = core::DriverKind::sandbox,
+                              .sandbox_id = key,
+                              .config = config_for_provider()};
   }
 
   Result<int> run() {
@@ -130,37 +128,36 @@ class SandboxRun {
     beside_.start("signals", watch_signals());
     outcome_ = co_await carry_out();
     BERTH_CO_DO(co_await beside_.stop());
-    const Result<> removed =
-        co_await linux_.destroy(request_.config, {.key = key_, .provider_lease_id = {}});
+    const Result<> removed = co_await linux_.destroy(*place_);
     if (outcome_ && !removed) outcome_ = std::unexpected(removed.error());
     co_return co_await linux_.close();
   }
 
   Task<int> carry_out() {
-    BERTH_CO_TRY(const providers::ProviderLease made,
-                 co_await linux_.acquire({.config = config_for_provider(), .key = key_}));
+    const places::AcquireRequest wanted_place{.lease = place_->clone()};
+    BERTH_CO_TRY(const places::Acquired made, co_await linux_.acquire(wanted_place));
     BERTH_CO_DO(look_at_isolation(made.metadata));
-    lease_->metadata = made.metadata;
+    place_->metadata = made.metadata;
     beside_.start("renew", keep());
-    execution::Execution& inside = *linux_.execution();
+    places::Commands& inside = *linux_.abilities().commands;
     const std::optional<std::string> wanted =
         request_.cwd.empty() ? std::nullopt : std::optional{request_.cwd};
-    BERTH_CO_TRY(const execution::Workspace workspace, co_await inside.realize(*lease_, wanted));
-    const execution::Command command = command_in(workspace);
-    BERTH_CO_DO(co_await inside.start(*lease_, command));
+    BERTH_CO_TRY(const places::Workspace workspace, co_await inside.realize(*place_, wanted));
+    const places::Command command = command_in(workspace);
+    BERTH_CO_DO(co_await inside.start(*place_, command));
     started_ = true;
-    if (interrupted_by_ != 0) BERTH_CO_DO(co_await inside.cancel(*lease_, exec_id, grace_ms));
+    if (interrupted_by_ != 0) BERTH_CO_DO(co_await inside.cancel(*place_, exec_id, grace_ms));
     if (request_.passes_stdin) beside_.start("stdin", feed());
     Streams streams{console_};
     const std::string id = exec_id;
-    const Result<execution::Ended> followed = co_await inside.follow(*lease_, id, 0, streams);
+    const Result<places::Ended> followed = co_await inside.follow(*place_, id, 0, streams);
     if (!streams.is_read()) co_return cli::exit_signal_base + SIGPIPE;
-    BERTH_CO_TRY(const execution::Ended ended, followed);
+    BERTH_CO_TRY(const places::Ended ended, followed);
     if (ended.oom_kills > 0 && ended.exit_code != 0) {
       co_return fail(Errc::out_of_memory, "the sandbox ran out of its memory",
                      "give it more: --memory MIB");
     }
-    if (ended.outcome == execution::Outcome::timed_out) {
+    if (ended.outcome == places::Outcome::timed_out) {
       co_return fail(Errc::timed_out,
                      "Timed out after " + std::to_string(command.timeout_ms.value_or(0)) + " ms",
                      "give it more time: --timeout TIME");
@@ -169,7 +166,7 @@ class SandboxRun {
   }
 
   // A success with lost output counts as a failure, even with --quiet.
-  int tell_end(const execution::Ended& ended) const {
+  int tell_end(const places::Ended& ended) const {
     const int own = exit_code_of(ended, interrupted_by_);
     const int code = own == 0 && ended.bytes_lost > 0 ? cli::exit_not_run : own;
     const auto remark = cli::remark_of_output(ended.bytes_lost, ended.bytes_over_limit);
@@ -206,18 +203,18 @@ class SandboxRun {
     return {};
   }
 
-  execution::Command command_in(const execution::Workspace& workspace) const {
-    execution::Command command{
+  places::Command command_in(const places::Workspace& workspace) const {
+    places::Command command{
         .exec_id = exec_id, .argv = request_.argv, .cwd = workspace.cwd, .grace_ms = grace_ms};
     const auto set = [&](const std::string& name, std::string_view value) {
       command.environment.insert_or_assign(name, Secret{value});
     };
-    set("PATH", workspace.path.value_or(std::string{providers::usual_path}));
+    set("PATH", workspace.path.value_or(std::string{places::usual_path}));
     set("HOME", workspace.home.value_or("/"));
     set("PWD", workspace.cwd);
     set("LANG", "C.UTF-8");
     if (workspace.scratch && workspace.scratch != "/tmp") set("TMPDIR", *workspace.scratch);
-    if (request_.passes_stdin) command.input = execution::StdinPipe{};
+    if (request_.passes_stdin) command.input = places::StdinPipe{};
     if (request_.terminal) {
       command.terminal = cli::terminal_size(console_.in);
       const auto term = console_.variables.find("TERM");
@@ -232,7 +229,7 @@ class SandboxRun {
   Task<> keep() {
     asio::steady_timer timer{loop_};
     while (true) {
-      BERTH_CO_DO(co_await linux_.execution()->renew(*lease_, hold_ms));
+      BERTH_CO_DO(co_await linux_.abilities().commands->renew(*place_, hold_ms));
       timer.expires_after(renew_every);
       const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
       if (stopped) co_return Result<>{};
@@ -250,11 +247,12 @@ class SandboxRun {
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       // A command that has ended or closed its stdin needs no more input.
       if (got <= 0) {
-        co_await linux_.execution()->send(*lease_, id, execution::EndOfInput{});
+        co_await linux_.abilities().commands->send(*place_, id, places::EndOfInput{});
         co_return Result<>{};
       }
       bytes.resize(static_cast<std::size_t>(got));
-      if (!co_await linux_.execution()->send(*lease_, id, std::move(bytes))) co_return Result<>{};
+      if (!co_await linux_.abilities().commands->send(*place_, id, std::move(bytes)))
+        co_return Result<>{};
     }
   }
 
@@ -266,12 +264,12 @@ class SandboxRun {
       if (error) co_return Result<>{};
       if (number == SIGWINCH) {
         if (started_ && request_.terminal) {
-          co_await linux_.execution()->send(*lease_, id, cli::terminal_size(console_.in));
+          co_await linux_.abilities().commands->send(*place_, id, cli::terminal_size(console_.in));
         }
         continue;
       }
       if (interrupted_by_ == 0) interrupted_by_ = number;
-      if (started_) co_await linux_.execution()->cancel(*lease_, id, grace_ms);
+      if (started_) co_await linux_.abilities().commands->cancel(*place_, id, grace_ms);
     }
   }
 
@@ -281,10 +279,9 @@ class SandboxRun {
   SystemClock clock_;
   SystemRandom random_;
   asio::thread_pool pool_{1};
-  providers::EgressGateway egress_gateway_{loop_, pool_, clock_};
-  providers::Linux linux_;
-  std::optional<core::SandboxId> key_;
-  std::optional<execution::PlaceRef> lease_;
+  places::EgressGateway egress_gateway_{loop_, pool_, clock_};
+  places::Linux linux_;
+  std::optional<places::PlaceRef> place_;
   // Set from the start, so that a signal never leaves a sandbox behind.
   asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
   bool started_ = false;
@@ -314,7 +311,7 @@ Result<int> run_sandbox(cli::SandboxRequest request, cli::Console& console,
                   .keeper_program = keeper,
                   .images_folder = settings.home + "/images",
                   .templates_folder = settings.home + "/templates",
-                  .hold_life = providers::HoldLife::of_process,
+                  .hold_life = places::HoldLife::of_process,
                   .binds = std::move(binds)}};
   return run.run();
 }

@@ -326,7 +326,7 @@ Result<> try_serve(const cli::Config& config) {
   BERTH_TRY(const std::unique_ptr<Places> places,
             Places::open(loop, clock, random, home, settings, *plugins));
   engine::Engine work{services,
-                      {.drivers = places->drivers(),
+                      {.places = places->registry(),
                        .logs = logs,
                        .node = new_node(random, clock),
                        .former = home.former_nodes(),

@@ -103,7 +103,7 @@ class Upkeep {
 
  private:
   Task<> serve_pools(std::vector<Pooled> pooled);
-  Task<std::optional<providers::PoolCustomer>> customer_of(Pooled pooled);
+  Task<std::optional<places::PoolCustomer>> customer_of(Pooled pooled);
   Task<> note_images(const Environments& environments);
   Task<> collect_images();
 
@@ -115,13 +115,13 @@ class Upkeep {
   Clock::Steady collect_at_ = {};
 };
 
-Task<std::optional<providers::PoolCustomer>> Upkeep::customer_of(Pooled pooled) {
+Task<std::optional<places::PoolCustomer>> Upkeep::customer_of(Pooled pooled) {
   BERTH_CO_TRY(engine::StartFrom start, std::move(pooled.start));
   co_return co_await places_.pool_customer(std::move(start.config));
 }
 
 Task<> Upkeep::serve_pools(std::vector<Pooled> pooled) {
-  std::vector<providers::PoolCustomer> customers;
+  std::vector<places::PoolCustomer> customers;
   std::map<core::EnvironmentId, std::string> without;
   for (Pooled& one : pooled) {
     const core::EnvironmentId id = one.environment;
@@ -131,7 +131,7 @@ Task<> Upkeep::serve_pools(std::vector<Pooled> pooled) {
       const bool is_told = before != told_.end() && before->second == why;
       if (!is_told) log::warn("pool.trimmed", {{"environment", id}, {"reason", why}});
     }
-    Result<std::optional<providers::PoolCustomer>> customer = co_await customer_of(std::move(one));
+    Result<std::optional<places::PoolCustomer>> customer = co_await customer_of(std::move(one));
     if (customer) {
       if (*customer) customers.push_back(**std::move(customer));
       continue;

@@ -3,7 +3,7 @@
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/remove_tree.hpp"
-#include "execution/kept_folder.hpp"
+#include "keepers/kept_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -33,7 +33,7 @@ Fd locked(const std::string& path) {
 // A keeper outlives the process that started it until its hold has expired.
 bool has_keeper(const std::string& path) {
   const auto lives = [&](const std::string& name) {
-    const execution::KeptFolder kept{.path = path + "/" + name};
+    const keepers::KeptFolder kept{.path = path + "/" + name};
     const Result<keeper::FoundKeeper> found = keeper::look_at_keeper(kept.keeper());
     return found && found->life == keeper::Life::alive;
   };

@@ -29,7 +29,7 @@ namespace berth::engine {
 
 // Where this server does its work. Referenced objects outlive the engine.
 struct Workplace {
-  const drivers::Registry& drivers;
+  const places::Registry& places;
   RunLogs& logs;
   core::Node node;
   std::set<core::NodeId> former = {};  // the home's previous nodes
@@ -45,12 +45,13 @@ class Engine {
   Engine(Services given, const Workplace& place)
       : services(given),
         guards{.reserve = place.logs.reserve(), .quotas = Quotas{services}},
+        catalog(place.places),
         plugin_configs(place.plugins),
-        environments(services, catalog, plugin_configs, place.drivers),
+        environments(services, catalog, plugin_configs, place.places),
         walls(services, place.plugins),
         node(services, place.node, std::chrono::milliseconds{place.options.silence_ms},
              place.executor),
-        lease_lifecycle(services, place.drivers, secrets, catalog, place.node.id,
+        lease_lifecycle(services, place.places, secrets, catalog, place.node.id,
                         place.options.hold_ms),
         dispatcher({.services = services,
                     .leases = lease_lifecycle,

@@ -1,15 +1,12 @@
 #include "plugins/gate.hpp"
 
 #include "base/json/peek.hpp"
-#include "providers/metadata.hpp"
 
 #include <algorithm>
 #include <array>
 
 namespace berth::plugins {
 namespace {
-
-using providers::text_at;
 
 struct Method {
   std::string_view name;
@@ -135,15 +132,15 @@ struct Named {
 
 Named company_named(const Request& request) {
   const bj::object& params = request_params(request);
-  if (auto direct = text_at(params, "companyId"); direct && !direct->empty()) return {direct};
-  if (text_at(params, "scopeKind") == "company") {
-    auto scope = text_at(params, "scopeId");
+  if (auto direct = text_in(params, "companyId"); direct && !direct->empty()) return {direct};
+  if (text_in(params, "scopeKind") == "company") {
+    auto scope = text_in(params, "scopeId");
     const bool missing = !scope || scope->empty();
     return {.company = missing ? std::nullopt : scope, .nameless = missing};
   }
   const bj::object* filter = object_in(params, "filter");
   if (request.method == "events.subscribe" && filter != nullptr) {
-    return {text_at(*filter, "companyId")};
+    return {text_in(*filter, "companyId")};
   }
   return {};
 }

@@ -2,10 +2,10 @@
 
 #include "base/async/offload.hpp"
 #include "base/disk_room.hpp"
+#include "base/json/peek.hpp"
 #include "base/remove_tree.hpp"
 #include "plugins/box.hpp"
 #include "plugins/supervisor.hpp"
-#include "providers/metadata.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -4,7 +4,6 @@
 #include "base/log.hpp"
 #include "core/config/bindings.hpp"
 #include "plugins/box.hpp"
-#include "providers/metadata.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +12,6 @@ namespace berth::plugins {
 namespace {
 
 using namespace std::chrono_literals;
-using providers::text_at;
 
 constexpr int log_lines_per_second_max = 200;
 constexpr std::size_t log_line_max = 8'000;
@@ -33,7 +31,7 @@ CallResult refused(CallFailure::Cause cause, std::string why) {
 
 // The company that a call is for: the worker may then request that company's data.
 std::optional<std::string> company_of(const bj::object& params) {
-  std::optional<std::string> company = text_at(params, "companyId");
+  std::optional<std::string> company = text_in(params, "companyId");
   if (company && company->find_first_not_of(" \t") == std::string::npos) return std::nullopt;
   return company;
 }
@@ -429,9 +427,9 @@ std::optional<core::CompanyId> Supervisor::company_of_invocation(
 bool Supervisor::hear_log(const Notification& notification) {
   if (!may_log() || !notification.params.is_object()) return false;
   const bj::object& params = notification.params.get_object();
-  const auto level = parse_name<LogLevel>(text_at(params, "level").value_or("info"));
+  const auto level = parse_name<LogLevel>(text_in(params, "level").value_or("info"));
   log({.level = level.value_or(LogLevel::info),
-       .message = text_at(params, "message").value_or(""),
+       .message = text_in(params, "message").value_or(""),
        .meta = peek<bj::object>(params, "meta").value_or(bj::object{}),
        .company_id = company_of_invocation(notification)});
   return true;

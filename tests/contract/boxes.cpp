@@ -2,7 +2,7 @@
 
 namespace berth::engine {
 
-using namespace drivers;
+using namespace places;
 
 void Boxes::note(std::string_view verb, const PlaceRef& lease) {
   verbs.push_back(std::string{verb} + " " + lease.provider_lease_id.value_or("nothing"));
@@ -38,7 +38,7 @@ Task<Acquired> Boxes::acquire(const AcquireRequest& request) {
   note(resumes ? "resume" : "acquire", request.lease);
   verbs.back() = (resumes ? "resume " : "acquire ") + id;
   // An existing box has its processes, which belong to another lease.
-  if (is_new || !has_one_box) BERTH_CO_DO(co_await processes_.acquire(request));
+  if (is_new || !has_one_box) BERTH_CO_DO(co_await homes_.acquire(request));
   if (const auto happens = std::exchange(meanwhile, nullptr)) BERTH_CO_DO(co_await happens());
   if (answers_to_lose > 0) {
     --answers_to_lose;
@@ -73,6 +73,22 @@ Task<> Boxes::cancel(const PlaceRef& lease, const std::string& exec_id, std::int
   co_return co_await processes_.cancel(lease, exec_id, grace_ms);
 }
 
+Task<> Boxes::forget_output(const PlaceRef& lease, const std::string& exec_id) {
+  co_return co_await processes_.forget_output(lease, exec_id);
+}
+
+Task<std::vector<PlaceKey>> Boxes::held() {
+  co_return std::vector<PlaceKey>{};
+}
+
+Task<> Boxes::close() {
+  co_return Result<>{};
+}
+
+Task<std::vector<core::TemplateId>> Boxes::held_templates() {
+  co_return std::vector<core::TemplateId>{};
+}
+
 Task<> Boxes::check_config(const bj::object& config) {
   const bj::value* image = config.if_contains("image");
   const bool is_there = image == nullptr || !image->is_string() ||
@@ -93,18 +109,18 @@ Task<> Boxes::release(const PlaceRef& lease, core::LeaseEvent how) {
   const bj::value* reuse = lease.config.if_contains("reuseLease");
   const bool stays = reuse != nullptr && *reuse == true;
   if (lease.provider_lease_id && !stays) there.erase(*lease.provider_lease_id);
-  co_return co_await processes_.release(lease, how);
+  co_return co_await homes_.release(lease, how);
 }
 
 Task<> Boxes::destroy(const PlaceRef& lease) {
   note("destroy", lease);
   BERTH_CO_DO(expect_willing(lease));
   if (lease.provider_lease_id) there.erase(*lease.provider_lease_id);
-  co_return co_await processes_.destroy(lease);
+  co_return co_await homes_.destroy(lease);
 }
 
-Task<execution::CapturedTemplate> Boxes::capture_template(
-    const PlaceRef& lease, const execution::CaptureTemplate& request) {
+Task<places::CapturedTemplate> Boxes::capture_template(const PlaceRef& lease,
+                                                       const places::CaptureTemplate& request) {
   note("capture", lease);
   if (refuses_in_words) co_return fail(Errc::plugin_call_failed, "the shelf is full");
   if (refuses_to_capture) co_return fail(Errc::store_full, "there is no room");
@@ -114,24 +130,23 @@ Task<execution::CapturedTemplate> Boxes::capture_template(
     --captures_to_lose;
     co_return fail(Errc::timed_out, "the shelf does not answer");
   }
-  co_return execution::CapturedTemplate{
-      .ref = ref,
-      .kind = core::TemplateKind::snapshot,
-      .binding = {.field = "startFrom", .unset_fields = {"image"}},
-      .metadata = {{"sourceRef", request.source_ref.value_or("")}}};
+  co_return places::CapturedTemplate{.ref = ref,
+                                     .kind = core::TemplateKind::snapshot,
+                                     .binding = {.field = "startFrom", .unset_fields = {"image"}},
+                                     .metadata = {{"sourceRef", request.source_ref.value_or("")}}};
 }
 
 Task<bool> Boxes::delete_template(const PlaceRef& /*place*/,
-                                  const execution::DeleteTemplate& request) {
+                                  const places::DeleteTemplate& request) {
   verbs.push_back("delete " + request.ref.value_or("nothing"));
   if (refuses_to_delete) co_return fail(Errc::provider_unavailable, "the shelf is locked");
   const std::string by_key = "tpl-" + request.key.str();
   co_return templates.erase(finds_by_answer ? request.ref.value_or("") : by_key) == 1;
 }
 
-Task<execution::Changes> Boxes::changes(const PlaceRef& lease) {
+Task<places::Changes> Boxes::changes(const PlaceRef& lease) {
   note("changes", lease);
-  co_return execution::Changes{.changes = {{.path = "/etc/motd", .bytes = 3}}};
+  co_return places::Changes{.changes = {{.path = "/etc/motd", .bytes = 3}}};
 }
 
 Task<> Boxes::freeze(const PlaceRef& lease) {

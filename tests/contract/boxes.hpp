@@ -1,6 +1,6 @@
 #pragma once
 
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 
 #include <functional>
 #include <set>
@@ -9,9 +9,13 @@ namespace berth::engine {
 
 // Sandboxes for tests: each has its own id and exists until it is destroyed; their commands are
 // processes on this machine. Verbs can be made to fail.
-class Boxes final : public drivers::Driver {
+class Boxes final : public places::Place,
+                    private places::Commands,
+                    private places::Snapshots,
+                    private places::Freezer {
  public:
-  explicit Boxes(drivers::Driver& processes) : processes_(processes) {}
+  explicit Boxes(places::Place& processes)
+      : processes_(*processes.abilities().commands), homes_(processes) {}
 
   std::set<std::string> there;    // ids of live boxes
   std::set<std::string> refused;  // ids that cannot be destroyed; "" means all
@@ -38,36 +42,44 @@ class Boxes final : public drivers::Driver {
   std::vector<bj::object> configs;         // that acquire was given
   std::map<std::string, std::string> secrets;  // as the last verb had them
 
-  Task<drivers::ProbeReport> probe(const drivers::AcquireRequest& request) override;
+  Task<places::ProbeReport> probe(const places::AcquireRequest& request) override;
   Task<> check_config(const bj::object& config) override;
-  Task<drivers::Acquired> acquire(const drivers::AcquireRequest& request) override;
-  bool finds_by_key(const bj::object& /*config*/) const override { return !finds_by_answer; }
-  Task<drivers::Workspace> realize(const drivers::PlaceRef& lease,
-                                   const std::optional<std::string>& wanted) override;
-  Task<drivers::Started> start(const drivers::PlaceRef& lease,
-                               const drivers::Command& command) override;
-  Task<drivers::Ended> follow(const drivers::PlaceRef& lease, const std::string& exec_id,
-                              std::uint64_t offset, drivers::OutputTaker& taker) override;
-  Task<> send(const drivers::PlaceRef& lease, const std::string& exec_id,
-              drivers::Input input) override;
-  Task<> cancel(const drivers::PlaceRef& lease, const std::string& exec_id,
-                std::int64_t grace_ms) override;
-  Task<> renew(const drivers::PlaceRef& lease, std::int64_t deadline_ms) override;
-  Task<> release(const drivers::PlaceRef& lease, core::LeaseEvent how) override;
-  Task<> destroy(const drivers::PlaceRef& lease) override;
-  Task<execution::CapturedTemplate> capture_template(
-      const drivers::PlaceRef& lease, const execution::CaptureTemplate& request) override;
-  Task<bool> delete_template(const drivers::PlaceRef& place,
-                             const execution::DeleteTemplate& request) override;
-  Task<execution::Changes> changes(const drivers::PlaceRef& lease) override;
-  Task<> freeze(const drivers::PlaceRef& lease) override;
-  Task<> thaw(const drivers::PlaceRef& lease) override;
+  Task<places::Acquired> acquire(const places::AcquireRequest& request) override;
+  Task<> release(const places::PlaceRef& lease, core::LeaseEvent how) override;
+  Task<> destroy(const places::PlaceRef& lease) override;
+  Task<std::vector<places::PlaceKey>> held() override;
+  Task<> close() override;
+  places::Abilities abilities() override {
+    return {.commands = this, .snapshots = this, .freezer = this, .found_by_key = !finds_by_answer};
+  }
 
  private:
-  Result<> expect_willing(const drivers::PlaceRef& lease) const;
-  void note(std::string_view verb, const drivers::PlaceRef& lease);
+  Task<places::Workspace> realize(const places::PlaceRef& lease,
+                                  const std::optional<std::string>& wanted) override;
+  Task<places::Started> start(const places::PlaceRef& lease,
+                              const places::Command& command) override;
+  Task<places::Ended> follow(const places::PlaceRef& lease, const std::string& exec_id,
+                             std::uint64_t offset, places::OutputTaker& taker) override;
+  Task<> send(const places::PlaceRef& lease, const std::string& exec_id,
+              places::Input input) override;
+  Task<> cancel(const places::PlaceRef& lease, const std::string& exec_id,
+                std::int64_t grace_ms) override;
+  Task<> renew(const places::PlaceRef& lease, std::int64_t deadline_ms) override;
+  Task<> forget_output(const places::PlaceRef& lease, const std::string& exec_id) override;
+  Task<places::CapturedTemplate> capture_template(const places::PlaceRef& lease,
+                                                  const places::CaptureTemplate& request) override;
+  Task<bool> delete_template(const places::PlaceRef& place,
+                             const places::DeleteTemplate& request) override;
+  Task<places::Changes> changes(const places::PlaceRef& lease) override;
+  Task<> freeze(const places::PlaceRef& lease) override;
+  Task<> thaw(const places::PlaceRef& lease) override;
+  Task<std::vector<core::TemplateId>> held_templates() override;
 
-  drivers::Driver& processes_;
+  Result<> expect_willing(const places::PlaceRef& lease) const;
+  void note(std::string_view verb, const places::PlaceRef& lease);
+
+  places::Commands& processes_;
+  places::Place& homes_;  // their folders
   int last_ = 0;
 };
 

@@ -20,10 +20,21 @@ void EngineContract::SetUp() {
   logs_.emplace(*std::move(logs));
   engine_ = std::make_unique<Engine>(
       Services{*store_, *vault_, clock_, random_, *feed_, core::Allowances::all()},
-      Workplace{.drivers = drivers_,
+      Workplace{.places = places_,
                 .logs = *logs_,
                 .node = {.id = core::NodeId::make(random_, clock_.now()), .name = "test"},
                 .executor = loop_.get_executor()});
+  list_linux(engine_->catalog);
+}
+
+void list_linux(Catalog& catalog) {
+  ProviderCapability own = catalog.capabilities().sandbox_providers.at("linux");
+  own.supports_run_execution = true;
+  own.supports_interactive_setup = true;
+  own.interactive_setup_connection_types = {"browser_terminal"};
+  own.supports_template_capture = true;
+  own.supports_template_delete = true;
+  catalog.add("linux", std::move(own));
 }
 
 CreateEnvironment EngineContract::ssh(const std::string& name) const {

@@ -9,6 +9,9 @@
 
 namespace berth::engine {
 
+// Offers the provider `linux` as a server does that has it; no test here makes its sandboxes.
+void list_linux(Catalog& catalog);
+
 // The engine over a fresh database of the parameter's engine.
 class EngineContract : public store::StoreContract {
  protected:
@@ -43,7 +46,7 @@ class EngineContract : public store::StoreContract {
   std::optional<vault::Vault> vault_;
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<store::TemporaryFolder> folder_;
-  drivers::Registry drivers_;  // a test adds those that it needs
+  places::Registry places_;  // a test adds those that it needs
   std::optional<RunLogs> logs_;
   std::unique_ptr<Engine> engine_;
 };

@@ -269,7 +269,7 @@ TEST_P(Cleanup, ForceResolveEndsTheRowsWhateverTheProviderStillHolds) {
   sweep();
   EXPECT_EQ(boxes_->verbs.size(), verbs);
   EXPECT_WORKS(await(server()->environments.remove(admin(), environment.id)));
-  EXPECT_WORKS(await(server()->lease_lifecycle.remove_held(id)));
+  EXPECT_WORKS(await(server()->lease_lifecycle.remove_held({.key = id})));
 }
 
 TEST_P(Cleanup, ALeaseThatARunWorksWithIsNotTakenFromIt) {
@@ -590,7 +590,7 @@ TEST_P(Reuse, ATestOfTheLocalEnvironmentRunsACommandAndTimesEachStep) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_TRUE(report->ok) << report->summary;
   std::vector<std::string> names;
-  for (const drivers::ProbeStep& step : report->steps) names.push_back(step.name);
+  for (const places::ProbeStep& step : report->steps) names.push_back(step.name);
   const std::vector<std::string> last(names.end() - 3, names.end());
   EXPECT_EQ(last, (std::vector<std::string>{"lease", "command", "release"}));
   EXPECT_EQ(held(), 0);

@@ -194,7 +194,7 @@ TEST_P(Together, WhoAsksTheWrongServerLearnsAtOnceWhichIsTheRightOne) {
   EXPECT_TRUE(log.error().message.contains(there)) << log.error().message;
   EXPECT_FAILS(await(server()->runs.follow(admin(), id, 0)), Errc::log_unavailable);
   EXPECT_WORKS(await(worker->runs.log(admin(), id, {})));
-  const Result<> sent = await(server()->runs.send(admin(), id, drivers::EndOfInput{}));
+  const Result<> sent = await(server()->runs.send(admin(), id, places::EndOfInput{}));
   EXPECT_FAILS(sent, Errc::conflict);
   const auto used = await(server()->leases.usage(admin(), *seen.lease_id));
   EXPECT_FAILS(used, Errc::conflict);
@@ -233,7 +233,7 @@ TEST_P(Together, AServerThatWasGivenUpChangesNothingMore) {
   sweep();
   EXPECT_EQ(held(), 0);
   EXPECT_EQ(executions().size(), 1U);
-  EXPECT_WORKS(await(worker->lease_lifecycle.remove_held(*row(id).lease_id)));
+  EXPECT_WORKS(await(worker->lease_lifecycle.remove_held({.key = *row(id).lease_id})));
 }
 
 TEST_P(Together, AClockThatJumpsADayEndsNothing) {

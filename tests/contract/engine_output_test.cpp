@@ -8,8 +8,8 @@
 namespace berth::engine {
 namespace {
 
-using drivers::OutputKind;
-using drivers::OutputPiece;
+using places::OutputKind;
+using places::OutputPiece;
 
 class HostileOutputTest : public EngineContract {
  protected:

@@ -320,7 +320,7 @@ TEST_P(Commands, ACommandReadsWhatIsSentToIt) {
   EXPECT_WORKS(await(server()->runs.send(admin(), id, "one\n")));
   EXPECT_TRUE(says(id, "1 one\n"));
   EXPECT_WORKS(await(server()->runs.send(admin(), id, "two\nrest")));
-  EXPECT_WORKS(await(server()->runs.send(admin(), id, drivers::EndOfInput{})));
+  EXPECT_WORKS(await(server()->runs.send(admin(), id, places::EndOfInput{})));
   EXPECT_EQ(ended(id).status, RunState::succeeded);
   EXPECT_EQ(said(id), "1 one\n2 two\nrest");
   EXPECT_FAILS(await(server()->runs.send(admin(), id, "more")), Errc::run_not_running);

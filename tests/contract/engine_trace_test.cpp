@@ -105,7 +105,7 @@ TEST_P(Unanswered, TheOneThatIsNotThereIsForgotten) {
   EXPECT_EQ(done->status, LeaseState::expired);
   EXPECT_EQ(sandbox(*lease(id).sandbox_id).status, SandboxState::lost);
   EXPECT_WORKS(await(server()->environments.remove(admin(), environment_->id)));
-  EXPECT_WORKS(await(server()->lease_lifecycle.remove_held(id)));
+  EXPECT_WORKS(await(server()->lease_lifecycle.remove_held({.key = id})));
 }
 
 TEST_P(Unanswered, ASandboxThatAnotherLeaseHoldsIsNotTakenForIt) {

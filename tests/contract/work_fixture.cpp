@@ -1,9 +1,8 @@
 #include "contract/work_fixture.hpp"
 
-#include "drivers/sandbox.hpp"
 #include "engine/secrets/vault_key.hpp"
 #include "keeper/holder/process_tree.hpp"
-#include "providers/fake.hpp"
+#include "places/fake/fake.hpp"
 #include "store/places/environments.hpp"
 #include "store/places/leases.hpp"
 #include "store/places/sandboxes.hpp"
@@ -22,8 +21,8 @@ namespace {
 
 using core::DriverKind;
 
-drivers::LocalOptions local_options(const std::string& home) {
-  drivers::LocalOptions options{.state_root = home + "/leases", .keeper_program = BERTH_KEEPER};
+places::LocalOptions local_options(const std::string& home) {
+  places::LocalOptions options{.state_root = home + "/leases", .keeper_program = BERTH_KEEPER};
   for (const char* passed : {"ASAN_OPTIONS", "UBSAN_OPTIONS"}) {
     const char* value = std::getenv(passed);
     if (value != nullptr) {
@@ -39,23 +38,23 @@ Server::Server(const ServerParts& parts, const std::string& home, WorkOptions op
     : feed_(parts.loop.get_executor()),
       services_{parts.store, parts.vault, parts.clock, parts.random, feed_, parts.allowed},
       background_(parts.loop.get_executor()) {
-  providers_.add(std::make_unique<providers::Fake>(parts.random, parts.clock));
+  places_.add_provider("fake", std::make_unique<places::Fake>(parts.random, parts.clock));
   auto local =
-      std::make_unique<drivers::Local>(parts.loop.get_executor(), parts.pool, local_options(home));
+      std::make_unique<places::Local>(parts.loop.get_executor(), parts.pool, local_options(home));
   local_ = local.get();
-  drivers_.add(DriverKind::local, std::move(local));
-  drivers_.add(DriverKind::sandbox, std::make_unique<drivers::Sandbox>(providers_));
+  places_.add(DriverKind::local, std::move(local));
   auto logs = RunLogs::open(home + "/logs");
   EXPECT_TRUE(logs) << logs.error().message;
   logs_.emplace(*std::move(logs));
   options.api_url = "http://127.0.0.1:1";
   engine_ = std::make_unique<Engine>(
       services_,
-      Workplace{.drivers = drivers_,
+      Workplace{.places = places_,
                 .logs = *logs_,
                 .node = {.id = core::NodeId::make(parts.random, parts.clock.now()), .name = "test"},
                 .options = std::move(options),
                 .executor = parts.loop.get_executor()});
+  list_linux(engine_->catalog);
 }
 
 Boxes& Server::use_boxes() {
@@ -71,7 +70,7 @@ Boxes& Server::use_boxes() {
 Boxes& Server::use_boxes_for(DriverKind kind) {
   auto boxes = std::make_unique<Boxes>(*local_);
   Boxes& out = *boxes;
-  drivers_.add(kind, std::move(boxes));
+  places_.add(kind, std::move(boxes));
   return out;
 }
 
@@ -83,7 +82,7 @@ Task<> Server::stop() {
   BERTH_CO_DO(co_await background_.stop());
   BERTH_CO_DO(co_await engine_->sweeper.stop());
   BERTH_CO_DO(co_await engine_->dispatcher.stop());
-  co_return co_await drivers_.close();
+  co_return co_await places_.close();
 }
 
 void WorkContract::SetUp() {
@@ -107,7 +106,7 @@ void WorkContract::TearDown() {
   std::vector<std::string> left;
   for (const auto& each : servers_) {
     const auto held = await(each->local().held());
-    for (const core::LeaseId& id : held.value_or(std::vector<core::LeaseId>{})) {
+    for (const places::PlaceKey& id : held.value_or(std::vector<places::PlaceKey>{})) {
       left.push_back(id.str());
     }
     EXPECT_WORKS(await(each->stop()));

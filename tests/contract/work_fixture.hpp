@@ -3,8 +3,8 @@
 #include "base/async/task_group.hpp"
 #include "contract/boxes.hpp"
 #include "contract/engine_fixture.hpp"
-#include "drivers/local.hpp"
-#include "providers/built_in.hpp"
+#include "places/local/local.hpp"
+#include "places/registry.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -49,7 +49,7 @@ class Server {
 
   Engine& operator*() { return *engine_; }
   Engine* operator->() { return engine_.get(); }
-  drivers::Local& local() { return *local_; }
+  places::Local& local() { return *local_; }
   // From now on sandboxes are these boxes, of a provider `boxes` that runs commands.
   Boxes& use_boxes();
   // The same under another kind, replacing its driver.
@@ -62,9 +62,8 @@ class Server {
  private:
   Feed feed_;
   Services services_;
-  providers::BuiltInProviders providers_;
-  drivers::Registry drivers_;
-  drivers::Local* local_ = nullptr;
+  places::Registry places_;
+  places::Local* local_ = nullptr;
   std::optional<RunLogs> logs_;
   std::unique_ptr<Engine> engine_;
   TaskGroup background_;

@@ -1,5 +1,5 @@
 #include "base/files.hpp"
-#include "plugins/conformance/kit.hpp"
+#include "plugin_kit/kit.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <set>
 
 // The kit against a worker with one fault, and against workers without faults.
-namespace berth::plugins::conformance {
+namespace berth::plugin_kit {
 namespace {
 
 using namespace std::chrono_literals;
@@ -232,4 +232,4 @@ TEST_F(Kit, SaysThatAWorkerDoesNotStartAndSkipsTheRest) {
 }
 
 }  // namespace
-}  // namespace berth::plugins::conformance
+}  // namespace berth::plugin_kit

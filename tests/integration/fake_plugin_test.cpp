@@ -1,6 +1,6 @@
 #include "base/files.hpp"
 #include "keeper/holder/process_tree.hpp"
-#include "plugins/conformance/worker_process.hpp"
+#include "plugin_kit/worker_process.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace berth::fake_plugin_test {
 namespace {
 
 using namespace std::chrono_literals;
-using plugins::conformance::WorkerProcess;
+using plugin_kit::WorkerProcess;
 
 constexpr auto fake_limit = 30s;
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "plugins/remote/provider.hpp"
+#include "places/remote/remote_place.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <boost/asio/co_spawn.hpp>

@@ -5,16 +5,16 @@ namespace berth::plugin_test {
 namespace {
 
 using namespace std::chrono_literals;
-using execution::Command;
-using execution::DuplexBridge;
-using execution::Ended;
-using execution::LiveCommandPtr;
-using execution::LoginCommand;
-using execution::Outcome;
-using execution::OutputPiece;
-using execution::PlaceRef;
+using places::Command;
+using places::DuplexBridge;
+using places::Ended;
+using places::LiveCommandPtr;
+using places::LoginCommand;
+using places::Outcome;
+using places::OutputPiece;
+using places::PlaceRef;
 
-class LiveOutput final : public execution::OutputTaker {
+class LiveOutput final : public places::OutputTaker {
  public:
   Task<> take(std::span<const OutputPiece> pieces) override {
     for (const OutputPiece& piece : pieces) all += piece.bytes;
@@ -27,9 +27,10 @@ class PluginLiveTest : public PluginTest {
  protected:
   void open(const std::string& options = "") {
     start(options);
-    remote_ = std::make_unique<RemoteProvider>(*host_, Addressing::provider_key);
+    remote_ = std::make_unique<places::remote::RemotePlace>(
+        *host_, places::remote::Addressing::provider_key);
     lease_ = facts();
-    const Result<RemoteLease> made = await(remote_->acquire(*lease_));
+    const Result<places::remote::RemoteLease> made = await(remote_->make_lease(*lease_));
     ASSERT_TRUE(made) << made.error().message;
     lease_->provider_lease_id = made->provider_lease_id;
     lease_->metadata = made->metadata;
@@ -37,14 +38,14 @@ class PluginLiveTest : public PluginTest {
   void TearDown() override {
     live_.reset();
     if (remote_) {
-      if (lease_ && host_->status(id_)) EXPECT_TRUE(await(remote_->destroy(*lease_)));
+      if (lease_ && host_->status(id_)) EXPECT_TRUE(await(remote_->destroy_lease(*lease_)));
       EXPECT_TRUE(await(remote_->close()));
     }
     remote_.reset();
     PluginTest::TearDown();
   }
   PlaceRef facts() {
-    return {.lease_id = core::LeaseId::make(random_, clock_.now()),
+    return {.key = core::LeaseId::make(random_, clock_.now()),
             .company_id = company_,
             .run_id = core::RunId::make(random_, clock_.now()),
             .config = {{"provider", "boxes"}}};
@@ -55,7 +56,7 @@ class PluginLiveTest : public PluginTest {
   Result<LiveCommandPtr> stream(const std::string& script, DuplexBridge bridge = DuplexBridge::on) {
     const std::string cwd{lease_->metadata.at("remoteCwd").as_string()};
     const Command command{.exec_id = "x", .argv = {"sh", "-c", script}, .cwd = cwd};
-    return await(remote_->open_duplex(*lease_, command, bridge));
+    return await(remote_->open_stream(*lease_, command, bridge));
   }
   void follow() {
     asio::co_spawn(loop_, live_->follow(0, output_),
@@ -69,7 +70,7 @@ class PluginLiveTest : public PluginTest {
     return run_until([&] { return services_.has_log(text); });
   }
 
-  std::unique_ptr<RemoteProvider> remote_;
+  std::unique_ptr<places::remote::RemotePlace> remote_;
   std::optional<PlaceRef> lease_;
   LiveCommandPtr live_;
   LiveOutput output_;
@@ -129,7 +130,7 @@ TEST_P(PluginLiveDialectTest, ACommandIsFedUntilItsInputEnds) {
       << "it answers before its input has ended";
   const std::string rest = dialect == "c" ? std::string("\0\xff\n", 3) : "rest\n";
   ASSERT_TRUE(await(live_->send(rest)));
-  ASSERT_TRUE(await(live_->send(execution::EndOfInput{})));
+  ASSERT_TRUE(await(live_->send(places::EndOfInput{})));
   ASSERT_TRUE(has_ended());
   ASSERT_TRUE(*ended_) << ended_->error().message;
   EXPECT_EQ((*ended_)->exit_code, 3);
@@ -172,7 +173,7 @@ TEST_F(PluginLiveTest, WhatIsOpenIsClosedBeforeItsLeaseGoes) {
   ASSERT_TRUE(opened) << opened.error().message;
   live_ = *std::move(opened);
   follow();
-  ASSERT_TRUE(await(remote_->release(*lease_)));
+  ASSERT_TRUE(await(remote_->release_lease(*lease_)));
   EXPECT_TRUE(services_.has_log("closed a stream"));
   ASSERT_TRUE(has_ended());
   ASSERT_TRUE(*ended_) << ended_->error().message;
@@ -243,7 +244,7 @@ TEST_F(PluginLiveTest, ARefusalSaysWhatIsMissing) {
   ASSERT_FALSE(off);
   EXPECT_EQ(off.error().code, Errc::execution_unsupported);
   EXPECT_TRUE(off.error().remedy.contains("enableSandboxDuplexBridge=true")) << off.error().remedy;
-  EXPECT_TRUE(await(remote_->destroy(*lease_)));
+  EXPECT_TRUE(await(remote_->destroy_lease(*lease_)));
   EXPECT_TRUE(await(remote_->close()));
   EXPECT_TRUE(await(host_->stop(id_)));
   open("declares=nothing");

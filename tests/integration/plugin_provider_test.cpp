@@ -1,6 +1,5 @@
-#include "drivers/plugin.hpp"
-#include "drivers/sandbox.hpp"
 #include "integration/plugin_fixture.hpp"
+#include "places/registry.hpp"
 
 #include "base/files.hpp"
 
@@ -15,17 +14,17 @@ namespace berth::plugin_test {
 namespace {
 
 using namespace std::chrono_literals;
-using execution::Command;
-using execution::Ended;
-using execution::Outcome;
-using execution::OutputKind;
-using execution::OutputPiece;
-using execution::PlaceRef;
-using execution::RemotePath;
+using places::Command;
+using places::Ended;
+using places::Outcome;
+using places::OutputKind;
+using places::OutputPiece;
+using places::PlaceRef;
+using places::RemotePath;
 
 constexpr const char* secret_text = "tok-5f1d7c";
 
-class Collected final : public execution::OutputTaker {
+class Collected final : public places::OutputTaker {
  public:
   Task<> take(std::span<const OutputPiece> pieces) override {
     for (const OutputPiece& piece : pieces) {
@@ -46,7 +45,8 @@ class PluginProviderTest : public PluginTest {
  protected:
   void open(const std::string& options = "") {
     start(options);
-    remote_ = std::make_unique<RemoteProvider>(*host_, Addressing::provider_key);
+    remote_ = std::make_unique<places::remote::RemotePlace>(
+        *host_, places::remote::Addressing::provider_key);
   }
   void TearDown() override {
     if (remote_) {
@@ -59,7 +59,8 @@ class PluginProviderTest : public PluginTest {
   PlaceRef facts(bj::object config = {}) {
     config["provider"] = "boxes";
     config.emplace("apiKey", "0b5f1c7e-0000-4000-8000-000000000001");
-    PlaceRef lease{.lease_id = core::LeaseId::make(random_, clock_.now()),
+    PlaceRef lease{.key = core::LeaseId::make(random_, clock_.now()),
+                   .driver = core::DriverKind::sandbox,
                    .company_id = company_,
                    .run_id = core::RunId::make(random_, clock_.now()),
                    .config = std::move(config)};
@@ -69,7 +70,7 @@ class PluginProviderTest : public PluginTest {
   // A lease as it is after it was acquired.
   PlaceRef acquired(bj::object config = {}) {
     PlaceRef lease = facts(std::move(config));
-    const Result<RemoteLease> made = await(remote_->acquire(lease));
+    const Result<places::remote::RemoteLease> made = await(remote_->make_lease(lease));
     EXPECT_TRUE(made) << made.error().message;
     if (!made) return lease;
     lease.provider_lease_id = made->provider_lease_id;
@@ -86,7 +87,7 @@ class PluginProviderTest : public PluginTest {
     return await(remote_->follow(lease, id, 0, output));
   }
 
-  std::unique_ptr<RemoteProvider> remote_;
+  std::unique_ptr<places::remote::RemotePlace> remote_;
 };
 
 TEST_F(PluginProviderTest, ValidatesAConfigAndBringsItIntoShape) {
@@ -105,7 +106,7 @@ TEST_F(PluginProviderTest, ValidatesAConfigAndBringsItIntoShape) {
 
 TEST_F(PluginProviderTest, AProbeShowsWhatThePluginSaysButNoSecret) {
   open();
-  const auto verdict = await(remote_->probe(facts()));
+  const auto verdict = await(remote_->verdict_on(facts()));
   ASSERT_TRUE(verdict) << verdict.error().message;
   EXPECT_TRUE(verdict->ok);
   EXPECT_FALSE(verdict->summary.contains(secret_text)) << verdict->summary;
@@ -121,7 +122,7 @@ TEST_F(PluginProviderTest, KeysOfTheHostAreNotTheProviderSToWrite) {
   EXPECT_EQ(lease.metadata.at("image"), "ours");
   EXPECT_EQ(lease.metadata.at("providerMetadata").at("pluginId"), "forged");
   EXPECT_EQ(lease.metadata.at("providerMetadata").at("secretEcho"), "[secret]");
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, ACommandRunsAndItsOutputCanBeReadFromAnyRecord) {
@@ -132,7 +133,7 @@ TEST_F(PluginProviderTest, ACommandRunsAndItsOutputCanBeReadFromAnyRecord) {
   Command command = shell("one", "cat; echo err >&2; echo $WORD; pwd; exit 3");
   command.cwd = place->cwd;
   command.environment.emplace("WORD", Secret{"hidden"});
-  command.input = execution::StdinBytes{Secret{"given\n"}};
+  command.input = places::StdinBytes{Secret{"given\n"}};
   Collected all;
   const Result<Ended> ended = run(lease, std::move(command), all);
   ASSERT_TRUE(ended) << ended.error().message;
@@ -148,8 +149,8 @@ TEST_F(PluginProviderTest, ACommandRunsAndItsOutputCanBeReadFromAnyRecord) {
   const auto never = await(remote_->follow(lease, "two", 0, none));
   ASSERT_FALSE(never);
   EXPECT_EQ(never.error().code, Errc::exec_not_found);
-  ASSERT_TRUE(await(remote_->release(lease)));
-  EXPECT_FALSE(std::filesystem::exists(config_.folder + "/" + lease.lease_id.str()));
+  ASSERT_TRUE(await(remote_->release_lease(lease)));
+  EXPECT_FALSE(std::filesystem::exists(config_.folder + "/" + lease.key.str()));
 }
 
 TEST_F(PluginProviderTest, OutputIsThereWhileTheCommandStillRuns) {
@@ -169,7 +170,7 @@ TEST_F(PluginProviderTest, OutputIsThereWhileTheCommandStillRuns) {
   std::ofstream{gate} << "second\n";
   ASSERT_TRUE(run_until([&] { return ended.has_value(); }));
   EXPECT_EQ(output.out, "first\nsecond\n") << "the final result must not repeat what was streamed";
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, ACommandIsStartedOnce) {
@@ -182,7 +183,7 @@ TEST_F(PluginProviderTest, ACommandIsStartedOnce) {
   ASSERT_TRUE(run(lease, shell("x", "echo run >>" + file), output));
   ASSERT_TRUE(run(lease, shell("x", "echo run >>" + file), output));
   EXPECT_EQ(*read_file(file, 100), "run\n");
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, ACommandOverItsTimeHasTimedOut) {
@@ -194,7 +195,7 @@ TEST_F(PluginProviderTest, ACommandOverItsTimeHasTimedOut) {
   const Result<Ended> ended = run(lease, std::move(command), output);
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->outcome, Outcome::timed_out);
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, ACommandCanBeCancelledWithAllItsProcesses) {
@@ -215,7 +216,7 @@ TEST_F(PluginProviderTest, ACommandCanBeCancelledWithAllItsProcesses) {
   EXPECT_EQ((*ended)->outcome, Outcome::stopped);
   EXPECT_FALSE(output.notes.contains("did not end")) << output.notes;
   EXPECT_TRUE(await(remote_->cancel(lease, "long", 0))) << "nothing to end is fine";
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, AWorkerThatDiesUnderACommandLosesIt) {
@@ -234,13 +235,14 @@ TEST_F(PluginProviderTest, ACommandOfAServerThatIsGoneIsLostAndNotRunAgain) {
   const PlaceRef lease = acquired();
   ASSERT_TRUE(await(remote_->start(lease, shell("x", "sleep 1000"))));
   ASSERT_TRUE(await(remote_->close()));
-  remote_ = std::make_unique<RemoteProvider>(*host_, Addressing::provider_key);
+  remote_ = std::make_unique<places::remote::RemotePlace>(*host_,
+                                                          places::remote::Addressing::provider_key);
   Collected output;
   const Result<Ended> ended = run(lease, shell("x", "echo again"), output);
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->outcome, Outcome::lost);
   EXPECT_EQ(output.out, "");
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, ACommandThatThePluginRefusesIsAnError) {
@@ -251,7 +253,7 @@ TEST_F(PluginProviderTest, ACommandThatThePluginRefusesIsAnError) {
   const Result<Ended> ended = run(lease, std::move(command), output);
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code, Errc::plugin_call_failed);
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, ASandboxIsResumedOrKnownToBeGone) {
@@ -263,7 +265,7 @@ TEST_F(PluginProviderTest, ASandboxIsResumedOrKnownToBeGone) {
   ASSERT_TRUE(resumed) << resumed.error().message;
   ASSERT_TRUE(resumed->has_value());
   EXPECT_EQ((*resumed)->provider_lease_id, lease.provider_lease_id);
-  const auto receipt = await(remote_->destroy(lease));
+  const auto receipt = await(remote_->destroy_lease(lease));
   ASSERT_TRUE(receipt) << receipt.error().message;
   ASSERT_TRUE(receipt->has_value());
   EXPECT_EQ((*receipt)->state, "destroyed");
@@ -277,22 +279,23 @@ TEST_F(PluginProviderTest, APluginThatIsGoneIsNamedAndItsSandboxesAreNobodyElseS
   const PlaceRef lease = acquired();
   EXPECT_TRUE(remote_->capabilities(lease, core::LeasePolicy::ephemeral).duplex_command_stream);
   ASSERT_TRUE(await(host_->stop(id_)));
-  const auto released = await(remote_->release(lease));
+  const auto released = await(remote_->release_lease(lease));
   ASSERT_FALSE(released);
   EXPECT_EQ(released.error().code, Errc::plugin_not_found);
   EXPECT_EQ(remote_->capabilities(lease, core::LeasePolicy::ephemeral),
             core::SandboxCapabilities{});
-  const auto fresh = await(remote_->acquire(facts()));
+  const auto fresh = await(remote_->make_lease(facts()));
   ASSERT_FALSE(fresh);
   EXPECT_EQ(fresh.error().code, Errc::provider_unavailable);
 }
 
 TEST_F(PluginProviderTest, AnAnswerOfTheWrongShapeIsThePluginSFault) {
   open();
-  const auto made = await(remote_->acquire(facts({{"fault", "null:environmentAcquireLease"}})));
+  const auto made = await(remote_->make_lease(facts({{"fault", "null:environmentAcquireLease"}})));
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Errc::plugin_protocol);
-  const auto thrown = await(remote_->acquire(facts({{"fault", "throw:environmentAcquireLease"}})));
+  const auto thrown =
+      await(remote_->make_lease(facts({{"fault", "throw:environmentAcquireLease"}})));
   ASSERT_FALSE(thrown);
   EXPECT_EQ(thrown.error().code, Errc::plugin_call_failed);
   EXPECT_TRUE(thrown.error().message.contains("thrown on purpose"));
@@ -302,15 +305,15 @@ TEST_F(PluginProviderTest, FilesGoInAndOutByCommandsWhereThePluginHasNoWayOfItsO
   open();
   const PlaceRef lease = acquired();
   const std::string inside{lease.metadata.at("remoteCwd").as_string()};
-  execution::RemoteFiles& files = *remote_->remote_files(lease);
-  EXPECT_EQ(files.exchange(lease, {.folder = inside}).by, execution::Exchange::By::commands);
+  places::RemoteFiles& files = *remote_->abilities().remote_files;
+  EXPECT_EQ(files.exchange(lease, {.folder = inside}).by, places::Exchange::By::commands);
   const std::string large(100'000, '\xff');
   const RemotePath file{.folder = inside, .rest = "deep/na me\n\xff"};
   const auto put = await(files.write(lease, file, 0640, large));
   ASSERT_TRUE(put) << put.error().message;
   const auto seen = await(files.look(lease, file));
   ASSERT_TRUE(seen) << seen.error().message;
-  ASSERT_EQ(seen->way, execution::RemoteLook::Way::there);
+  ASSERT_EQ(seen->way, places::RemoteLook::Way::there);
   EXPECT_EQ(seen->entry.status.st_mode, S_IFREG | 0640U);
   EXPECT_EQ(seen->entry.status.st_size, 100'000);
   const auto back = await(files.read(lease, file, 0, large.size()));
@@ -336,16 +339,16 @@ TEST_F(PluginProviderTest, FilesGoInAndOutByCommandsWhereThePluginHasNoWayOfItsO
   EXPECT_FALSE(through);
   EXPECT_EQ(await(files.list(lease, {.folder = inside, .rest = "made"}, 10))->entries.size(), 1U)
       << "what could not be unpacked left something";
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, FilesGoByThePluginSOwnWayWhereItHasBothDirections) {
   open("sync=native");
   PlaceRef lease = acquired();
   const std::string inside{lease.metadata.at("remoteCwd").as_string()};
-  execution::RemoteFiles& files = *remote_->remote_files(lease);
+  places::RemoteFiles& files = *remote_->abilities().remote_files;
   const RemotePath file{.folder = inside, .rest = "sub/a.txt"};
-  EXPECT_EQ(files.exchange(lease, file).by, execution::Exchange::By::provider);
+  EXPECT_EQ(files.exchange(lease, file).by, places::Exchange::By::provider);
   std::ofstream{folder_.file("work/here")} << "hello";
   const std::string here = folder_.file("work/here");
   const auto in = await(files.send_file(lease, file, 0600, here, 5));
@@ -360,17 +363,17 @@ TEST_F(PluginProviderTest, FilesGoByThePluginSOwnWayWhereItHasBothDirections) {
   EXPECT_EQ(*read_file(back, 100), "hello");
   // A sandbox whose provider refuses, and a name that cannot be sent as text.
   EXPECT_EQ(files.exchange(lease, {.folder = inside, .rest = "\xff"}).by,
-            execution::Exchange::By::commands);
+            places::Exchange::By::commands);
   lease.metadata["providerMetadata"].as_object()["nativeFileSyncUnsupported"] = true;
-  EXPECT_EQ(files.exchange(lease, file).by, execution::Exchange::By::commands);
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_EQ(files.exchange(lease, file).by, places::Exchange::By::commands);
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_F(PluginProviderTest, AWorkerThatDiesUnderATransferIsTold) {
   open("sync=native");
   const PlaceRef lease = acquired();
   const std::string inside{lease.metadata.at("remoteCwd").as_string()};
-  execution::RemoteFiles& files = *remote_->remote_files(lease);
+  places::RemoteFiles& files = *remote_->abilities().remote_files;
   const RemotePath file{.folder = inside, .rest = "x"};
   const std::string local = folder_.file("work/x");
   for (const std::string method : {"SyncIn", "SyncOut", "Execute"}) {
@@ -397,11 +400,11 @@ TEST_F(PluginProviderTest, ATemplateIsDeletedByWhoeverMadeIt) {
   EXPECT_EQ(made->binding.field, "image");
   EXPECT_EQ(made->binding.unset_fields, std::vector<std::string>{"size"});
   EXPECT_EQ(made->metadata.at("pluginId").as_string(), id_.str());
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 
   PlaceRef place = facts();
   place.metadata = made->metadata;
-  execution::DeleteTemplate wanted{
+  places::DeleteTemplate wanted{
       .key = key, .ref = made->ref, .kind = made->kind, .metadata = made->metadata};
   const auto deleted = await(remote_->delete_template(place, wanted));
   ASSERT_TRUE(deleted) << deleted.error().message;
@@ -423,14 +426,14 @@ TEST_F(PluginProviderTest, ASetupIsEnteredCapturedAndEndedByItsOwnVerbs) {
   EXPECT_FALSE(bj::serialize(opened->metadata).contains("never kept"));
   lease.provider_lease_id = opened->provider_lease_id;
   lease.metadata = opened->metadata;
-  const auto door = await(remote_->setup_door(lease));
+  const auto door = await(remote_->setup_access(lease));
   ASSERT_TRUE(door) << door.error().message;
   EXPECT_EQ(door->command, "ssh py@box");
   const auto key = core::TemplateId::make(random_, clock_.now());
   EXPECT_TRUE(await(remote_->capture_template(lease, {.key = key})));
-  EXPECT_TRUE(await(remote_->release(lease)));
+  EXPECT_TRUE(await(remote_->release_lease(lease)));
   EXPECT_FALSE(await(remote_->capture_template(lease, {.key = key})));
-  EXPECT_TRUE(await(remote_->destroy(lease))) << "what is over may be ended again";
+  EXPECT_TRUE(await(remote_->destroy_lease(lease))) << "what is over may be ended again";
   const auto stillborn =
       await(remote_->open_setup(facts({{"setup", "failed"}}), {.session_id = "s2"}));
   ASSERT_FALSE(stillborn);
@@ -451,7 +454,7 @@ TEST_F(PluginProviderTest, WhatAPluginOnlyDeclaresOrOnlyAdvertisesIsRefused) {
     const auto opened = await(remote_->open_setup(facts(), {.session_id = "s"}));
     ASSERT_FALSE(opened) << half;
     EXPECT_EQ(opened.error().code, Errc::execution_unsupported) << opened.error().message;
-    EXPECT_TRUE(await(remote_->destroy(lease)));
+    EXPECT_TRUE(await(remote_->destroy_lease(lease)));
     ASSERT_TRUE(await(remote_->close()));
     ASSERT_TRUE(await(host_->stop(id_)));
   }
@@ -459,32 +462,33 @@ TEST_F(PluginProviderTest, WhatAPluginOnlyDeclaresOrOnlyAdvertisesIsRefused) {
 
 TEST_F(PluginProviderTest, BothDriversReachIt) {
   open();
-  providers::BuiltInProviders built_in;
-  RemoteProvider by_plugin_key{*host_, Addressing::plugin_key};
-  drivers::Plugin elsewhere{*remote_, core::DriverKind::sandbox};
-  drivers::Plugin plugin{by_plugin_key, core::DriverKind::plugin};
-  drivers::Sandbox sandbox{built_in, &elsewhere};
+  places::remote::RemotePlace by_plugin_key{*host_, places::remote::Addressing::plugin_key};
+  places::Registry registry;
+  registry.add_plugins(*remote_, by_plugin_key);
   PlaceRef first = facts();
   PlaceRef other = facts();
   other.config = {{"pluginKey", "test.boxes"},
                   {"driverKey", "boxes"},
                   {"driverConfig", bj::object{{"apiKey", "id"}}}};
-  const std::map<drivers::Driver*, PlaceRef*> all{{&sandbox, &first}, {&plugin, &other}};
-  for (const auto& [driver, lease] : all) {
-    const drivers::AcquireRequest request{.lease = lease->clone()};
-    const auto report = await(driver->probe(request));
+  other.driver = core::DriverKind::plugin;
+  for (const PlaceRef* const lease : {&first, &other}) {
+    const auto driver = registry.find(*lease);
+    ASSERT_TRUE(driver);
+    const places::AcquireRequest request{.lease = lease->clone()};
+    const auto report = await((*driver)->probe(request));
     ASSERT_TRUE(report && report->ok);
-    const auto made = await(driver->acquire(request));
+    const auto made = await((*driver)->acquire(request));
     ASSERT_TRUE(made) << made.error().message;
-    EXPECT_EQ(made->provider, driver == &plugin ? "plugin:test.boxes:boxes" : "boxes");
+    EXPECT_EQ(made->provider, lease == &other ? "plugin:test.boxes:boxes" : "boxes");
     PlaceRef held = lease->clone();
     held.provider_lease_id = made->provider_lease_id;
     held.metadata = made->metadata;
-    ASSERT_TRUE(await(driver->start(held, shell("x", "echo here"))));
+    places::Commands& commands = *(*driver)->abilities().commands;
+    ASSERT_TRUE(await(commands.start(held, shell("x", "echo here"))));
     Collected output;
-    ASSERT_TRUE(await(driver->follow(held, "x", 0, output)));
+    ASSERT_TRUE(await(commands.follow(held, "x", 0, output)));
     EXPECT_EQ(output.out, "here\n");
-    EXPECT_TRUE(await(driver->release(held, core::LeaseEvent::release_succeeded)));
+    EXPECT_TRUE(await((*driver)->release(held, core::LeaseEvent::release_succeeded)));
   }
   EXPECT_TRUE(await(by_plugin_key.close()));
 }

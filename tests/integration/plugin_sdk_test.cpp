@@ -14,11 +14,11 @@ namespace berth::plugin_test {
 namespace {
 
 using namespace std::chrono_literals;
-using execution::Command;
-using execution::Ended;
-using execution::Outcome;
-using execution::OutputPiece;
-using execution::PlaceRef;
+using places::Command;
+using places::Ended;
+using places::Outcome;
+using places::OutputPiece;
+using places::PlaceRef;
 
 // Nothing when both are installed, else why not.
 std::string install() {
@@ -31,7 +31,7 @@ std::string install() {
   return ::pclose(pipe) == 0 ? "" : "the SDK could not be installed: " + said;
 }
 
-class Collected final : public execution::OutputTaker {
+class Collected final : public places::OutputTaker {
  public:
   Task<> take(std::span<const OutputPiece> pieces) override {
     for (const OutputPiece& piece : pieces) all += piece.bytes;
@@ -61,7 +61,8 @@ class PluginSdkTest : public PluginTest, public ::testing::WithParamInterface<co
                            .package = {.folder = package_, .name = "berth-compat"}};
     const Result<> started = await(host_->start(std::move(plugin)));
     ASSERT_TRUE(started) << started.error().message;
-    remote_ = std::make_unique<RemoteProvider>(*host_, Addressing::provider_key);
+    remote_ = std::make_unique<places::remote::RemotePlace>(
+        *host_, places::remote::Addressing::provider_key);
   }
   void TearDown() override {
     if (remote_) EXPECT_TRUE(await(remote_->close()));
@@ -69,11 +70,11 @@ class PluginSdkTest : public PluginTest, public ::testing::WithParamInterface<co
     PluginTest::TearDown();
   }
   PlaceRef acquired() {
-    PlaceRef lease{.lease_id = core::LeaseId::make(random_, clock_.now()),
+    PlaceRef lease{.key = core::LeaseId::make(random_, clock_.now()),
                    .company_id = company_,
                    .run_id = core::RunId::make(random_, clock_.now()),
                    .config = {{"provider", "compat"}, {"root", folder_.file("work")}}};
-    const Result<RemoteLease> made = await(remote_->acquire(lease));
+    const Result<places::remote::RemoteLease> made = await(remote_->make_lease(lease));
     EXPECT_TRUE(made) << made.error().message;
     if (!made) return lease;
     lease.provider_lease_id = made->provider_lease_id;
@@ -84,7 +85,7 @@ class PluginSdkTest : public PluginTest, public ::testing::WithParamInterface<co
   static inline std::string why_not_;
   std::string package_;
   Launching way_;
-  std::unique_ptr<RemoteProvider> remote_;
+  std::unique_ptr<places::remote::RemotePlace> remote_;
 };
 
 TEST_P(PluginSdkTest, AWorkerStartsAsksDuringSetupAndIsKnownForItsDialect) {
@@ -111,7 +112,7 @@ TEST_P(PluginSdkTest, ALeaseLivesThroughAllItsVerbs) {
   ASSERT_TRUE(place) << place.error().message;
   Command command{.exec_id = "x", .argv = {"sh", "-c", "cat; pwd; exit 4"}};
   // A separator that ends a line for some readers: it has to arrive unchanged.
-  command.input = execution::StdinBytes{Secret{"a\xE2\x80\xA8z\n"}};
+  command.input = places::StdinBytes{Secret{"a\xE2\x80\xA8z\n"}};
   ASSERT_TRUE(await(remote_->start(lease, command)));
   Collected output;
   const Result<Ended> ended = await(remote_->follow(lease, "x", 0, output));
@@ -120,7 +121,7 @@ TEST_P(PluginSdkTest, ALeaseLivesThroughAllItsVerbs) {
   EXPECT_EQ(output.all, "a\xE2\x80\xA8z\n" + place->cwd + "\n");
   const auto resumed = await(remote_->resume(lease, *lease.provider_lease_id));
   ASSERT_TRUE(resumed && resumed->has_value());
-  ASSERT_TRUE(await(remote_->destroy(lease)));
+  ASSERT_TRUE(await(remote_->destroy_lease(lease)));
   const auto gone = await(remote_->resume(lease, *lease.provider_lease_id));
   ASSERT_TRUE(gone);
   EXPECT_FALSE(gone->has_value());
@@ -139,12 +140,12 @@ TEST_P(PluginSdkTest, ARunningCommandCanBeCancelled) {
   ASSERT_TRUE(await(remote_->cancel(lease, "x", 10'000)));
   ASSERT_TRUE(run_until([&] { return ended.has_value(); }));
   EXPECT_EQ((*ended)->outcome, Outcome::stopped);
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_P(PluginSdkTest, ALoginTerminalSpeaksAndIsClosed) {
   const PlaceRef lease = acquired();
-  auto opened = await(remote_->open_login(lease, execution::LoginCommand::claude));
+  auto opened = await(remote_->open_login(lease, places::LoginCommand::claude));
   ASSERT_TRUE(opened) << opened.error().message;
   ASSERT_TRUE(await((*opened)->send(std::string{"code"})));
   Collected output;
@@ -154,17 +155,17 @@ TEST_P(PluginSdkTest, ALoginTerminalSpeaksAndIsClosed) {
   EXPECT_TRUE(output.all.contains("token for code\n")) << output.all;
   EXPECT_TRUE(run_until([&] { return services_.has_log("closed a route"); }));
   EXPECT_FALSE(services_.has_log("token for"));
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_P(PluginSdkTest, ACommandIsFedAsItRunsWhereTheDialectHasByteStreams) {
   const PlaceRef lease = acquired();
   const Command command{.exec_id = "x", .argv = {"sh", "-c", "cat; exit 4"}, .cwd = "/"};
-  auto opened = await(remote_->open_duplex(lease, command, execution::DuplexBridge::on));
+  auto opened = await(remote_->open_stream(lease, command, places::DuplexBridge::on));
   if (std::string_view{GetParam()} == "a") {
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, Errc::execution_unsupported);
-    EXPECT_TRUE(await(remote_->destroy(lease)));
+    EXPECT_TRUE(await(remote_->destroy_lease(lease)));
     return;
   }
   ASSERT_TRUE(opened) << opened.error().message;
@@ -175,36 +176,36 @@ TEST_P(PluginSdkTest, ACommandIsFedAsItRunsWhereTheDialectHasByteStreams) {
   const std::string bytes("\0\xff\n", 3);
   ASSERT_TRUE(await((*opened)->send(bytes)));
   ASSERT_TRUE(run_until([&] { return output.all == bytes; }));
-  ASSERT_TRUE(await((*opened)->send(execution::EndOfInput{})));
+  ASSERT_TRUE(await((*opened)->send(places::EndOfInput{})));
   ASSERT_TRUE(run_until([&] { return ended.has_value(); }));
   ASSERT_TRUE(*ended) << ended->error().message;
   EXPECT_EQ((*ended)->exit_code, 4);
   EXPECT_TRUE(run_until([&] { return services_.has_log("closed a route"); }));
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 TEST_P(PluginSdkTest, FilesGoInAndComeBackByItsOwnWayAndByCommands) {
   PlaceRef lease = acquired();
   const std::string inside{lease.metadata.at("remoteCwd").as_string()};
-  execution::RemoteFiles& files = *remote_->remote_files(lease);
+  places::RemoteFiles& files = *remote_->abilities().remote_files;
   const std::string bytes(100'000, '\xfe');
-  const execution::RemotePath written{.folder = inside, .rest = "in/by commands"};
+  const places::RemotePath written{.folder = inside, .rest = "in/by commands"};
   const auto put = await(files.write(lease, written, 0640, bytes));
   ASSERT_TRUE(put) << put.error().message;
-  EXPECT_EQ(files.exchange(lease, written).by, execution::Exchange::By::provider);
+  EXPECT_EQ(files.exchange(lease, written).by, places::Exchange::By::provider);
   const std::string back = folder_.file("work/back");
   const auto fetched = await(files.fetch(lease, {.folder = inside, .rest = "in"}, S_IFDIR, back));
   ASSERT_TRUE(fetched) << fetched.error().message;
   EXPECT_TRUE(*read_file(back + "/by commands", 4'000'000) == bytes);
-  const execution::RemotePath again{.folder = inside, .rest = "again"};
+  const places::RemotePath again{.folder = inside, .rest = "again"};
   const auto sent = await(files.send_folder(lease, again, back));
   ASSERT_TRUE(sent) << sent.error().message;
-  const execution::RemotePath copy{.folder = inside, .rest = "again/by commands"};
+  const places::RemotePath copy{.folder = inside, .rest = "again/by commands"};
   const auto seen = await(files.look(lease, copy));
   ASSERT_TRUE(seen) << seen.error().message;
   EXPECT_EQ(seen->entry.status.st_mode, S_IFREG | 0640U);
   EXPECT_TRUE(*await(files.read(lease, copy, 0, bytes.size())) == bytes);
-  EXPECT_TRUE(await(remote_->destroy(lease)));
+  EXPECT_TRUE(await(remote_->destroy_lease(lease)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, PluginSdkTest, ::testing::Values("a", "c"));

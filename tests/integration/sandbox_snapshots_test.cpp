@@ -1,6 +1,6 @@
 #include "integration/sandbox_fixture.hpp"
 #include "keeper/sandbox/cgroup/cgroup_layout.hpp"
-#include "providers/linux/snapshots.hpp"
+#include "places/linux/snapshots.hpp"
 
 #include <gmock/gmock.h>
 
@@ -15,9 +15,9 @@ namespace berth::keeper_test {
 namespace {
 
 namespace fs = std::filesystem;
-using execution::ChangeKind;
-using providers::HeldImages;
-using providers::LiveSandbox;
+using places::ChangeKind;
+using places::HeldImages;
+using places::LiveSandbox;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
@@ -44,7 +44,7 @@ class SandboxSnapshots : public SandboxTest {
     config_ = std::move(config);
     const auto layers = images().layers_for(config_);
     ASSERT_TRUE(layers) << layers.error().message;
-    confine(providers::plan_of(config_, *layers));
+    confine(places::plan_of(config_, *layers));
   }
   // A template on this machine's programs whose layer is this folder.
   void shelve(const core::TemplateId& id, const std::string& upper) {
@@ -57,14 +57,14 @@ class SandboxSnapshots : public SandboxTest {
         });
     ASSERT_TRUE(made) << made.error().message;
   }
-  Result<execution::CapturedTemplate> capture(const core::TemplateId& id) const {
+  Result<places::CapturedTemplate> capture(const core::TemplateId& id) const {
     return capture_sandbox(live(), images(), {.key = id});
   }
   std::vector<std::pair<ChangeKind, std::string>> changes() const {
     const auto found = changes_of(live(), images());
     EXPECT_TRUE(found) << found.error().message;
     std::vector<std::pair<ChangeKind, std::string>> out;
-    for (const execution::Change& one : found.value_or(execution::Changes{}).changes) {
+    for (const places::Change& one : found.value_or(places::Changes{}).changes) {
       out.emplace_back(one.change, one.path);
     }
     return out;
@@ -163,7 +163,7 @@ TEST_P(SandboxSnapshots, OneThatIsToStayFrozenDoesNothingUntilItIsThawed) {
   ASSERT_TRUE(client().exec(beats));
   wait_for_output(beats.exec_id, "beat\n");
   const auto made = capture_sandbox(
-      live(), images(), {.key = first_key, .afterwards = execution::Afterwards::stays_frozen});
+      live(), images(), {.key = first_key, .afterwards = places::Afterwards::stays_frozen});
   ASSERT_TRUE(made) << made.error().message;
   ASSERT_EQ(made->metadata.at("frozenWhileCopied"), true);
   const auto refused = client().listener(8087);

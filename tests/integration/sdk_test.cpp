@@ -1,4 +1,4 @@
-#include "plugins/conformance/worker_process.hpp"
+#include "plugin_kit/worker_process.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace berth::sdk_test {
 namespace {
 
 using namespace std::chrono_literals;
-using plugins::conformance::WorkerProcess;
+using plugin_kit::WorkerProcess;
 
 constexpr auto limit = 20s;
 

@@ -38,6 +38,10 @@ inline const bj::array* array_in(const bj::object& object, std::string_view key)
   return found != nullptr ? found->if_array() : nullptr;
 }
 
+inline std::optional<std::string> text_in(const bj::object& object, std::string_view key) {
+  return peek<std::string>(object, key);
+}
+
 // Exactly true: neither 1 nor "true".
 inline bool is_true_in(const bj::object& object, std::string_view key) {
   return peek<bool>(object, key).value_or(false);

@@ -1,7 +1,7 @@
 #include "base/files.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/plugin_skeleton.hpp"
-#include "plugins/conformance/kit.hpp"
+#include "plugin_kit/kit.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,9 +16,9 @@
 namespace berth::cli {
 namespace {
 
-using plugins::conformance::CheckResult;
-using plugins::conformance::Report;
-using plugins::conformance::Verdict;
+using plugin_kit::CheckResult;
+using plugin_kit::Report;
+using plugin_kit::Verdict;
 
 struct NewOptions {
   std::string name;
@@ -137,7 +137,7 @@ void print_for_people(Context& context, const Report& report) {
 }
 
 Result<> run_kit(Context& context, const KitOptions& options) {
-  plugins::conformance::Request request;
+  plugin_kit::Request request;
   BERTH_TRY(request.folder, absolute(options.folder));
   BERTH_TRY(request.config, kit_config(options.config));
   BERTH_TRY(request.credentials, variables_of(options.variables));
@@ -149,7 +149,7 @@ Result<> run_kit(Context& context, const KitOptions& options) {
   const auto watch = [&](const CheckResult& check) {
     if (shows_progress) context.console().err << "\r\033[K" << check.check << std::flush;
   };
-  auto report = plugins::conformance::examine(request, watch);
+  auto report = plugin_kit::examine(request, watch);
   if (shows_progress) context.console().err << "\r\033[K" << std::flush;
   if (!report) return std::unexpected(std::move(report).error());
   if (context.printer().look() == Look::json) {

@@ -71,10 +71,10 @@ core::Allowances allowed_to(const Services& services, const core::Company& compa
   return services.allowed_by_default.with(company.allowances);
 }
 
-Result<drivers::PrivateAddresses> private_addresses(store::Session& session,
-                                                    const Services& services,
-                                                    const core::LeaseRecord& lease) {
-  using drivers::PrivateAddresses;
+Result<places::PrivateAddresses> private_addresses(store::Session& session,
+                                                   const Services& services,
+                                                   const core::LeaseRecord& lease) {
+  using places::PrivateAddresses;
   // Running work continues to its end and is torn down, even if it is forbidden by now.
   if (was_private(lease)) return PrivateAddresses::reachable;
   BERTH_TRY(const auto row,

@@ -4,8 +4,8 @@
 #include "core/rows/company.hpp"
 #include "core/rows/environment.hpp"
 #include "core/rows/lease.hpp"
-#include "drivers/driver.hpp"
 #include "engine/services.hpp"
+#include "places/place.hpp"
 
 // Whether a company may use a place, checked wherever one is described, selected or acquired. The
 // rule itself is core::check_allowed.
@@ -18,9 +18,9 @@ core::Openings openings_of(std::string environment, core::DriverKind driver,
 core::Allowances allowed_to(const Services& services, const core::Company& company);
 
 // Whether the server may connect to a non-public address for a lease of driver `ssh`.
-Result<drivers::PrivateAddresses> private_addresses(store::Session& session,
-                                                    const Services& services,
-                                                    const core::LeaseRecord& lease);
+Result<places::PrivateAddresses> private_addresses(store::Session& session,
+                                                   const Services& services,
+                                                   const core::LeaseRecord& lease);
 
 // In the caller's transaction. not_allowed_here names what is missing.
 Result<> expect_allowed(store::Session& session, const Services& services,

@@ -11,9 +11,23 @@ Support to_support(bool yes) {
   return yes ? Support::supported : Support::unsupported;
 }
 
+// The API shows the abilities of a place as booleans.
+void show(const places::Abilities& abilities, ProviderCapability& shown) {
+  const bool runs = abilities.commands != nullptr;
+  const bool captures = abilities.snapshots != nullptr;
+  shown.supports_run_execution = runs;
+  shown.supports_template_capture = captures;
+  shown.supports_template_delete = captures;
+  shown.supports_interactive_setup = runs && captures;
+  // Terminals of the place itself; a provider's own access is that of a plugin.
+  if (shown.supports_interactive_setup) {
+    shown.interactive_setup_connection_types = {"browser_terminal"};
+  }
+}
+
 }  // namespace
 
-Catalog::Catalog() {
+Catalog::Catalog(const places::Registry& places) : places_(places) {
   ProviderCapability fake;
   fake.supports_saved_probe = true;
   fake.supports_unsaved_probe = true;
@@ -25,12 +39,7 @@ Catalog::Catalog() {
   ProviderCapability own;
   own.supports_saved_probe = true;
   own.supports_unsaved_probe = true;
-  own.supports_run_execution = true;
   own.supports_reusable_leases = true;
-  own.supports_interactive_setup = true;
-  own.interactive_setup_connection_types = {"browser_terminal"};
-  own.supports_template_capture = true;
-  own.supports_template_delete = true;
   own.display_name = "Linux sandbox";
   own.description = "Namespaces, limits and a filter of system calls on the machine of the server.";
   own.source = "builtin";
@@ -73,6 +82,11 @@ std::optional<PinnedPlugin> Catalog::plugin_for(core::DriverKind driver,
 
 std::map<std::string, ProviderCapability> Catalog::all_providers() const {
   std::map<std::string, ProviderCapability> out = providers_;
+  for (auto& [key, provider] : out) {
+    const auto place = places_.find(core::DriverKind::sandbox, {{"provider", key}});
+    // A place that is found by its key is this program's own.
+    if (place && (*place)->abilities().found_by_key) show((*place)->abilities(), provider);
+  }
   const std::lock_guard lock{mutex_};
   for (const auto& [key, provider] : plugins_.providers) out.emplace(key, provider.capability);
   return out;

@@ -5,6 +5,7 @@
 #include "core/ids.hpp"
 #include "core/placement.hpp"
 #include "core/rows/template.hpp"
+#include "places/registry.hpp"
 
 #include <map>
 #include <mutex>
@@ -82,7 +83,8 @@ class Catalog {
 
   // Starts with the built-in `fake`, which is for probes only, and with `linux`, marked as not
   // known to work on this machine.
-  Catalog();
+  // What they can do is asked of their places.
+  explicit Catalog(const places::Registry& places);
   // Marks the built-in `linux` as working here.
   void linux_works();
 
@@ -100,6 +102,7 @@ class Catalog {
   // Includes plugin providers. A built-in provider wins over a plugin with the same key.
   std::map<std::string, ProviderCapability> all_providers() const;
 
+  const places::Registry& places_;
   std::map<std::string, ProviderCapability> providers_;
   // Plugins come and go on the loop while transactions on other threads read.
   mutable std::mutex mutex_;

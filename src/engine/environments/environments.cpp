@@ -125,10 +125,11 @@ Result<core::ConfigForStore> Environments::config_for(core::DriverKind driver,
 }
 
 Task<> Environments::check_place(core::DriverKind driver, bj::object source) const {
-  const Result<drivers::Driver*> place = drivers_.find(driver);
   // A missing driver or an invalid config is reported by the transaction.
   const Result<core::ConfigForStore> config = core::normalize_for_store(driver, source);
-  if (!place || !config || names_template(driver, config->config)) co_return Result<>{};
+  if (!config || names_template(driver, config->config)) co_return Result<>{};
+  const Result<places::Place*> place = places_.find(driver, config->config);
+  if (!place) co_return Result<>{};
   co_return co_await (*place)->check_config(config->config);
 }
 

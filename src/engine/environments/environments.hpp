@@ -6,10 +6,10 @@
 #include "core/rows/environment.hpp"
 #include "core/rows/lease.hpp"
 #include "core/template_drift.hpp"
-#include "drivers/registry.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/plugins/plugin_configs.hpp"
 #include "engine/services.hpp"
+#include "places/registry.hpp"
 #include "store/places/environments.hpp"
 
 namespace berth::engine {
@@ -135,8 +135,8 @@ BOOST_DESCRIBE_STRUCT(EnvironmentOverview, (),
 class Environments {
  public:
   Environments(Services& services, const Catalog& catalog, const PluginConfigs& plugins,
-               const drivers::Registry& drivers)
-      : services_(services), catalog_(catalog), plugins_(plugins), drivers_(drivers) {}
+               const places::Registry& places)
+      : services_(services), catalog_(catalog), plugins_(plugins), places_(places) {}
 
   Task<core::Listing<EnvironmentView>> list(core::Call call, core::CompanyId company,
                                             EnvironmentFilter filter, core::PageRequest page);
@@ -192,7 +192,7 @@ class Environments {
   Services& services_;
   const Catalog& catalog_;
   const PluginConfigs& plugins_;
-  const drivers::Registry& drivers_;
+  const places::Registry& places_;
 };
 
 }  // namespace berth::engine

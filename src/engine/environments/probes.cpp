@@ -3,6 +3,7 @@
 #include "core/config/environment_config.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
+#include "engine/leases/abilities.hpp"
 #include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/leases.hpp"
 #include "engine/secrets/environment_secrets.hpp"
@@ -17,9 +18,9 @@ constexpr std::int64_t test_lease_ms = 10LL * 60 * 1000;
 constexpr std::string_view test_exec = "test";
 
 // The output of the test command is ignored.
-class Unheard final : public drivers::OutputTaker {
+class Unheard final : public places::OutputTaker {
  public:
-  Task<> take(std::span<const drivers::OutputPiece> /*pieces*/) override { co_return Result<>{}; }
+  Task<> take(std::span<const places::OutputPiece> /*pieces*/) override { co_return Result<>{}; }
 };
 
 // Adds a step with its duration and result.
@@ -30,7 +31,7 @@ class Steps {
   void begin() { began_ = clock_.steady(); }
   void end(std::string name, const Result<>& outcome, std::string message) {
     const auto taken = clock_.steady() - began_;
-    drivers::ProbeStep step{
+    places::ProbeStep step{
         .name = std::move(name),
         .ok = outcome.has_value(),
         .duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(taken).count(),
@@ -56,17 +57,18 @@ Result<> outcome_of(const Result<T>& result) {
 }
 
 // Runs a command that does nothing in the lease's place.
-Task<> try_command(drivers::Driver& driver, const drivers::PlaceRef& place) {
+Task<> try_command(places::Place& place, const places::PlaceRef& facts) {
   const std::optional<std::string> anywhere;
-  BERTH_CO_TRY(const drivers::Workspace workspace, co_await driver.realize(place, anywhere));
-  drivers::Command command{
+  BERTH_CO_TRY(places::Commands* const commands, need<places::Lack::commands>(place, facts));
+  BERTH_CO_TRY(const places::Workspace workspace, co_await commands->realize(facts, anywhere));
+  places::Command command{
       .exec_id = std::string{test_exec}, .argv = {"true"}, .cwd = workspace.cwd};
   const std::string path = workspace.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
   if (!path.empty()) command.environment.emplace("PATH", Secret{path});
-  BERTH_CO_DO(co_await driver.start(place, command));
+  BERTH_CO_DO(co_await commands->start(facts, command));
   Unheard nobody;
-  BERTH_CO_TRY(const drivers::Ended ended,
-               co_await driver.follow(place, command.exec_id, 0, nobody));
+  BERTH_CO_TRY(const places::Ended ended,
+               co_await commands->follow(facts, command.exec_id, 0, nobody));
   if (ended.exit_code == 0) co_return Result<>{};
   co_return fail(Errc::command_failed, "The command `true` did not succeed in the environment");
 }
@@ -75,7 +77,7 @@ Task<> try_command(drivers::Driver& driver, const drivers::PlaceRef& place) {
 void hide(ProbeReport& report, const std::map<std::string, Secret>& secrets) {
   if (secrets.empty()) return;
   report.summary = without_secrets(report.summary, secrets);
-  for (drivers::ProbeStep& step : report.steps) {
+  for (places::ProbeStep& step : report.steps) {
     step.message = without_secrets(step.message, secrets);
   }
   if (!report.details) return;
@@ -129,9 +131,9 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
   steps.end("lease", outcome_of(held), "Took lease " + row.value.id.str());
   if (held) {
     row = held->lease;
-    BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
+    BERTH_CO_TRY(places::Place* const place, work_.place_of(row.value));
     steps.begin();
-    const Result<> ran = co_await try_command(*driver, held->facts);
+    const Result<> ran = co_await try_command(*place, held->facts);
     const bool cannot = !ran && ran.error().code == Errc::execution_unsupported;
     if (!cannot) steps.end("command", ran, "Ran a command");
     row.value.release_event =
@@ -170,16 +172,16 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
                  BERTH_TRY(StartFrom start, start_from(s, environment, {}));
                  return spelled_out(s, id, std::move(start.config));
                }));
-  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(draft));
-  BERTH_CO_TRY(drivers::PlaceRef facts, co_await work_.facts(draft));
-  const drivers::AcquireRequest request{.lease = std::move(facts)};
-  BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
+  BERTH_CO_TRY(places::Place* const place, work_.place_of(draft));
+  BERTH_CO_TRY(places::PlaceRef facts, co_await work_.facts(draft));
+  const places::AcquireRequest request{.lease = std::move(facts)};
+  BERTH_CO_TRY(ProbeReport report, co_await place->probe(request));
   hide(report, request.lease.secrets);
   if (report.ok) {
     const Result<> tried = co_await try_lease(environment, report);
     if (!tried) co_return std::unexpected(tried.error());
     if (!report.ok) report.summary = report.steps.back().message;
-    for (const drivers::ProbeStep& step : report.steps) {
+    for (const places::ProbeStep& step : report.steps) {
       if (!step.ok) report.summary = step.message;
     }
   }
@@ -208,10 +210,11 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
                           openings_of(draft.name.value_or("draft"), draft.driver, config.config));
   }));
   const Time now = services_.clock.now();
-  drivers::AcquireRequest request{
-      .lease = {.lease_id = core::LeaseId::make(services_.random, now), .company_id = company}};
+  places::AcquireRequest request{.lease = {.key = core::LeaseId::make(services_.random, now),
+                                           .driver = draft.driver,
+                                           .company_id = company}};
   if (allowed_to(services_, row.value).private_ssh) {
-    request.lease.private_addresses = drivers::PrivateAddresses::reachable;
+    request.lease.private_addresses = places::PrivateAddresses::reachable;
   }
   // A value in the draft is used from here and never stored. A reference is read without a binding,
   // on the authority of the operator who asks.
@@ -225,10 +228,8 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   BERTH_CO_TRY(request.lease.config, co_await services_.store.read([&](store::Session& s) {
     return resolve_template(s, company, draft.driver, std::move(config.config));
   }));
-  core::LeaseRecord lookup{{.id = request.lease.lease_id, .company_id = company}};
-  lookup.driver = draft.driver;
-  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lookup));
-  BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
+  BERTH_CO_TRY(places::Place* const place, work_.place_of(request.lease));
+  BERTH_CO_TRY(ProbeReport report, co_await place->probe(request));
   hide(report, request.lease.secrets);
   note_failure(report, request.lease.config);
   BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {

@@ -43,7 +43,7 @@ Result<> expect_moving(const core::LeaseRecord& lease) {
               "let it go on: berth sandbox thaw " + lease.id.str());
 }
 
-std::map<std::string, Secret> usual_environment(const drivers::Workspace& place) {
+std::map<std::string, Secret> usual_environment(const places::Workspace& place) {
   std::map<std::string, Secret> out;
   if (place.path && place.path->empty()) return out;  // the place sets its own variables
   out.emplace("PATH", Secret{place.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});

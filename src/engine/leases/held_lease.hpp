@@ -2,7 +2,7 @@
 
 #include "base/result.hpp"
 #include "core/rows/lease.hpp"
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 #include "store/sql/database.hpp"
 
 namespace berth::engine {
@@ -20,6 +20,6 @@ bool is_frozen(const core::LeaseRecord& lease);
 Result<> expect_moving(const core::LeaseRecord& lease);
 
 // The default environment of a command that is not a run.
-std::map<std::string, Secret> usual_environment(const drivers::Workspace& place);
+std::map<std::string, Secret> usual_environment(const places::Workspace& place);
 
 }  // namespace berth::engine

@@ -43,22 +43,6 @@ bool gives_back(const LeaseRecord& lease) {
          lease.release_event == LeaseEvent::release_succeeded;
 }
 
-// No lease holds it any more; the driver finds it by the provider's id and by its own key.
-LeaseRecord stand_in_for(const core::Sandbox& sandbox) {
-  LeaseRecord out{{.id = *core::LeaseId::parse(sandbox.id.str()),
-                   .company_id = sandbox.company_id,
-                   .environment_id = sandbox.environment_id,
-                   .status = LeaseState::pending_cleanup,
-                   .provider = sandbox.provider,
-                   .provider_lease_id = sandbox.provider_lease_id,
-                   .metadata = sandbox.metadata}};
-  out.sandbox_id = sandbox.id;
-  out.driver = core::DriverKind::sandbox;
-  out.teardown.config = sandbox.config;
-  out.teardown.plugin_id = sandbox.plugin_id;
-  return out;
-}
-
 // Ends the last phase of the run's timeline.
 Result<> end_release_phase(store::Session& session, const LeaseRecord& lease, Time now) {
   if (!lease.heartbeat_run_id) return {};
@@ -104,11 +88,14 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::begin_release(store::Session& sessio
   return store::move_lease(session, std::move(lease), LeaseEvent::release_begun, now);
 }
 
-Task<> LeaseLifecycle::keep(const LeaseRecord& lease, const drivers::PlaceRef& known) {
-  BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
+Task<> LeaseLifecycle::keep(const LeaseRecord& lease, const places::PlaceRef& known) {
+  BERTH_CO_TRY(places::Place* const place, place_of(lease));
+  places::Commands* const commands = place->abilities().commands;
+  // A place without commands holds nothing that would end.
+  if (commands == nullptr) co_return Result<>{};
   const Time until = lease.expires_at.value_or(services_.clock.now() + retained_ms);
   const std::int64_t left_ms = std::max<std::int64_t>(until - services_.clock.now(), 0);
-  const Result<> kept = co_await place->renew(known, left_ms + retained_slack_ms);
+  const Result<> kept = co_await commands->renew(known, left_ms + retained_slack_ms);
   if (!kept && kept.error().code != Errc::cancelled) {
     log::warn("lease.not_kept", {{"lease", lease.id}, {"error", kept.error().message}});
   }
@@ -116,21 +103,23 @@ Task<> LeaseLifecycle::keep(const LeaseRecord& lease, const drivers::PlaceRef& k
 }
 
 Task<std::optional<bj::object>> LeaseLifecycle::measure(const LeaseRecord& lease,
-                                                        const drivers::PlaceRef& known) {
-  BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
-  const Result<execution::Usage> used = co_await place->usage(known);
+                                                        const places::PlaceRef& known) {
+  BERTH_CO_TRY(places::Place* const place, place_of(lease));
+  places::UsageMeter* const meter = place->abilities().usage;
+  if (meter == nullptr) co_return std::nullopt;
+  const Result<places::Usage> used = co_await meter->usage(known);
   if (used) co_return encode(*used).as_object();
   if (used.error().code == Errc::cancelled) co_return std::unexpected(used.error());
   co_return std::nullopt;
 }
 
 Task<> LeaseLifecycle::act(LeaseRecord lease) {
-  BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
+  BERTH_CO_TRY(places::Place* const place, place_of(lease));
   const bool was_acquired = lease.metadata.has_value();
-  if (!was_acquired && !place->finds_by_key(lease.teardown.config)) {
+  if (!was_acquired && !place->abilities().found_by_key) {
     co_return co_await end_unanswered(lease.id);
   }
-  BERTH_CO_TRY(const drivers::PlaceRef known, co_await facts(lease));
+  BERTH_CO_TRY(const places::PlaceRef known, co_await facts(lease));
   const bool orderly =
       lease.status == LeaseState::releasing && (!may_serve_others(lease) || gives_back(lease));
   Result<> done;
@@ -140,6 +129,14 @@ Task<> LeaseLifecycle::act(LeaseRecord lease) {
   } else {
     done = co_await place->destroy(known);
   }
+  if (!done) co_return std::unexpected(without_secrets(done.error(), known.secrets));
+  co_return done;
+}
+
+Task<> LeaseLifecycle::destroy(const core::Sandbox& sandbox) {
+  BERTH_CO_TRY(places::Place* const place, place_of(sandbox));
+  BERTH_CO_TRY(const places::PlaceRef known, co_await facts(sandbox));
+  const Result<> done = co_await place->destroy(known);
   if (!done) co_return std::unexpected(without_secrets(done.error(), known.secrets));
   co_return done;
 }
@@ -161,13 +158,22 @@ Result<> LeaseLifecycle::end_sandbox(store::Session& session, const LeaseRecord&
 }
 
 Result<> LeaseLifecycle::drop_needs(store::Session& session, const LeaseRecord& lease) {
-  const core::Call call = call_of(lease);
-  for (const core::BoundRef& bound : core::refs_in(lease.teardown.config)) {
+  BERTH_DO(drop_secrets(session, call_of(lease), lease.teardown.config));
+  return store::make_due(session, lease.teardown.template_id, services_.clock.now());
+}
+
+Result<> LeaseLifecycle::drop_needs(store::Session& session, const core::Sandbox& sandbox) {
+  return drop_secrets(session, system_call(sandbox.company_id), sandbox.config);
+}
+
+Result<> LeaseLifecycle::drop_secrets(store::Session& session, const core::Call& call,
+                                      const bj::object& config) {
+  for (const core::BoundRef& bound : core::refs_in(config)) {
     const auto secret = store::find_secret(session, core::Reach::everything(), bound.ref.secret_id);
     if (!secret || !secret->value.owned_by_environment_id) continue;
     BERTH_DO(drop_unused_owned(session, services_, call, *secret->value.owned_by_environment_id));
   }
-  return store::make_due(session, lease.teardown.template_id, services_.clock.now());
+  return {};
 }
 
 Result<LeaseLifecycle::Row> LeaseLifecycle::record_settled(store::Session& session,
@@ -250,10 +256,10 @@ Result<> LeaseLifecycle::leave(store::Session& session, const core::SandboxId& i
     BERTH_TRY(row, store::move_sandbox(session, std::move(row), SandboxEvent::destroy_begun, now));
   }
   if (gone && *gone <= now) {
-    const LeaseRecord stand_in = stand_in_for(row.value);
+    const core::Sandbox lost = row.value;
     row.value.failure_reason = "node_lost";
     BERTH_DO(store::move_sandbox(session, std::move(row), SandboxEvent::destroyed, now));
-    return drop_needs(session, stand_in);
+    return drop_needs(session, lost);
   }
   row.value.next_attempt_at = gone.value_or(now);
   BERTH_DO(store::update_sandbox(session, std::move(row), now));
@@ -269,7 +275,7 @@ Task<LeaseLifecycle::Row> LeaseLifecycle::settle(Row lease) {
     co_return left;
   }
   if (lease.value.status == LeaseState::active || lease.value.status == LeaseState::retained) {
-    BERTH_CO_TRY(const drivers::PlaceRef known, co_await facts(lease.value));
+    BERTH_CO_TRY(const places::PlaceRef known, co_await facts(lease.value));
     BERTH_CO_TRY(const auto used, co_await measure(lease.value, known));
     if (used && lease.value.metadata) (*lease.value.metadata)["usage"] = *used;
     const auto begin = [&](store::Session& s) -> Result<Row> {
@@ -324,15 +330,14 @@ Task<> LeaseLifecycle::settle(core::Stored<core::Sandbox> sandbox) {
   fault_point("sandbox.destroy_intended");
 
   const core::Sandbox& row = sandbox.value;
-  const LeaseRecord stand_in = stand_in_for(row);
-  const Result<> acted = co_await act(stand_in);
+  const Result<> acted = co_await destroy(row);
   fault_point("sandbox.destroy_acted");
   co_return co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_DO(expect_alive(s, node_));
     BERTH_TRY(auto current, store::find_sandbox(s, core::Reach::everything(), row.id));
     if (acted) {
       BERTH_DO(store::move_sandbox(s, std::move(current), SandboxEvent::destroyed, now));
-      return drop_needs(s, stand_in);
+      return drop_needs(s, row);
     }
     current.value.failure_reason =
         std::string{name_of(acted.error().code)} + ": " + acted.error().message;

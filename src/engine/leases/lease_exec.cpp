@@ -4,12 +4,15 @@
 #include "engine/environments/allowed_places.hpp"
 #include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
+#include "engine/leases/abilities.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/leases.hpp"
 
 namespace berth::engine {
 namespace {
+
+using places::Lack;
 
 constexpr std::size_t stream_bytes_max = std::size_t{1} << 20;
 // Enough to return each stream in full; further output is not worth the disk space. The rest is for
@@ -20,13 +23,13 @@ constexpr std::int64_t exec_timeout_ms_max = 60'000;
 constexpr std::int64_t grace_ms = 1000;
 
 // Keeps the beginning of a command's output.
-class Beginning final : public drivers::OutputTaker {
+class Beginning final : public places::OutputTaker {
  public:
-  Task<> take(std::span<const drivers::OutputPiece> pieces) override {
-    for (const drivers::OutputPiece& piece : pieces) {
+  Task<> take(std::span<const places::OutputPiece> pieces) override {
+    for (const places::OutputPiece& piece : pieces) {
       // Keeper notes are not output; they are counted at the end.
-      if (piece.kind == drivers::OutputKind::note) continue;
-      std::string& stream = piece.kind == drivers::OutputKind::out ? out : err;
+      if (piece.kind == places::OutputKind::note) continue;
+      std::string& stream = piece.kind == places::OutputKind::out ? out : err;
       const std::size_t room = stream_bytes_max - stream.size();
       stream += piece.bytes.substr(0, room);
       truncated = truncated || piece.bytes.size() > room;
@@ -59,7 +62,7 @@ Result<> check_names(const std::optional<std::map<std::string, std::string>>& en
 
 }  // namespace
 
-Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::LeaseId& id) {
+Task<Leases::Held> Leases::look_into(const core::Call& call, const core::LeaseId& id) {
   const auto find = [&](store::Session& s) -> Result<LeaseLifecycle::Row> {
     BERTH_TRY(LeaseLifecycle::Row found,
               store::find_lease_record(s, core::Reach::of(call.who), id));
@@ -67,25 +70,29 @@ Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::Le
     return found;
   };
   BERTH_CO_TRY(LeaseLifecycle::Row row, co_await services_.store.read(find));
-  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
-  BERTH_CO_TRY(drivers::PlaceRef facts, co_await work_.facts(row.value));
-  co_return HeldPlace{std::move(row.value), driver, std::move(facts)};
+  BERTH_CO_TRY(places::Place* const place, work_.place_of(row.value));
+  BERTH_CO_TRY(places::PlaceRef facts, co_await work_.facts(row.value));
+  co_return Held{std::move(row.value), *place, std::move(facts)};
 }
 
-Task<execution::Usage> Leases::usage(core::Call call, core::LeaseId id) {
-  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
-  co_return co_await place.driver->usage(place.facts);
+Task<places::Usage> Leases::usage(core::Call call, core::LeaseId id) {
+  BERTH_CO_TRY(const Held held, co_await look_into(call, id));
+  BERTH_CO_TRY(places::UsageMeter* const meter, need<Lack::usage>(held.place, held.facts));
+  co_return co_await meter->usage(held.facts);
 }
 
 Task<ListeningPorts> Leases::listening(core::Call call, core::LeaseId id) {
-  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
-  BERTH_CO_TRY(const auto ports, co_await place.driver->listening(place.facts));
-  co_return ListeningPorts{{ports.begin(), ports.end()}};
+  BERTH_CO_TRY(const Held held, co_await look_into(call, id));
+  BERTH_CO_TRY(places::Ports* const ports, need<Lack::open_ports>(held.place, held.facts));
+  BERTH_CO_TRY(const auto open, co_await ports->listening(held.facts));
+  co_return ListeningPorts{{open.begin(), open.end()}};
 }
 
 Task<Fd> Leases::dial(core::Call call, core::LeaseId id, std::uint16_t port) {
-  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
-  co_return co_await place.driver->dial(place.facts, port);
+  BERTH_CO_TRY(const Held held, co_await look_into(call, id));
+  BERTH_CO_TRY(places::Ports* const ports,
+               need<Lack::port>(held.place, held.facts, std::to_string(port)));
+  co_return co_await ports->dial(held.facts, port);
 }
 
 Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wanted) {
@@ -108,25 +115,26 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
   BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
-  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
-  BERTH_CO_TRY(const drivers::PlaceRef facts, co_await work_.facts(row.value));
-  BERTH_CO_TRY(const drivers::Workspace place, co_await driver->realize(facts, wanted.cwd));
-  drivers::Command command{.exec_id = exec_id,
-                           .argv = std::move(wanted.argv),
-                           .cwd = place.cwd,
-                           .timeout_ms = timeout_ms,
-                           .grace_ms = grace_ms,
-                           .output_bytes_max = kept_bytes_max};
-  command.environment = usual_environment(place);
+  BERTH_CO_TRY(places::Place* const place, work_.place_of(row.value));
+  BERTH_CO_TRY(const places::PlaceRef facts, co_await work_.facts(row.value));
+  BERTH_CO_TRY(places::Commands* const commands, need<Lack::commands>(*place, facts));
+  BERTH_CO_TRY(const places::Workspace workspace, co_await commands->realize(facts, wanted.cwd));
+  places::Command command{.exec_id = exec_id,
+                          .argv = std::move(wanted.argv),
+                          .cwd = workspace.cwd,
+                          .timeout_ms = timeout_ms,
+                          .grace_ms = grace_ms,
+                          .output_bytes_max = kept_bytes_max};
+  command.environment = usual_environment(workspace);
   for (const auto& [name, value] : wanted.env.value_or(std::map<std::string, std::string>{})) {
     command.environment.insert_or_assign(name, Secret{value});
     if (core::looks_sensitive(name)) command.secrets.emplace_back(value);
   }
-  if (wanted.stdin_text) command.input = drivers::StdinBytes{Secret{*wanted.stdin_text}};
-  BERTH_CO_DO(co_await driver->start(facts, command));
+  if (wanted.stdin_text) command.input = places::StdinBytes{Secret{*wanted.stdin_text}};
+  BERTH_CO_DO(co_await commands->start(facts, command));
   Beginning output;
-  BERTH_CO_TRY(const drivers::Ended ended,
-               co_await driver->follow(facts, command.exec_id, 0, output));
+  BERTH_CO_TRY(const places::Ended ended,
+               co_await commands->follow(facts, command.exec_id, 0, output));
   co_return ExecOutcome{
       .outcome = ended.outcome,
       .exit_code = ended.exit_code,

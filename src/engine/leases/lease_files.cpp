@@ -3,6 +3,7 @@
 #include "base/async/offload.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
+#include "engine/leases/abilities.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/leases/lease_lifecycle.hpp"
 #include "store/places/leases.hpp"
@@ -94,14 +95,15 @@ Task<LeaseFiles::Found> LeaseFiles::intend(const core::Call& call, const core::L
 }
 
 Task<LeaseFiles::Found> LeaseFiles::open(const core::LeaseRecord& lease, std::string path) {
-  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lease));
-  BERTH_CO_TRY(drivers::PlaceRef facts, co_await work_.facts(lease));
-  if (driver->remote_files(facts) != nullptr) {
-    BERTH_CO_TRY(FarPlace far, co_await open_far(*driver, std::move(facts), std::move(path)));
+  BERTH_CO_TRY(places::Place* const place, work_.place_of(lease));
+  BERTH_CO_TRY(places::PlaceRef facts, co_await work_.facts(lease));
+  if (place->abilities().remote_files != nullptr) {
+    BERTH_CO_TRY(FarPlace far, co_await open_far(*place, std::move(facts), std::move(path)));
     co_return Found{std::move(far)};
   }
-  BERTH_CO_TRY(execution::FileRoot root, co_await driver->files(facts));
-  const bool has_mounts = root.mounts == execution::FileRoot::Mounts::entered;
+  BERTH_CO_TRY(places::Files* const near, need<places::Lack::files>(*place, facts));
+  BERTH_CO_TRY(places::FileRoot root, co_await near->files(facts));
+  const bool has_mounts = root.mounts == places::FileRoot::Mounts::entered;
   // If the folder is the commands' "/", only they follow links, and a hard link can only name files
   // that they reach anyway.
   const bool is_all = root.workdir.has_value();
@@ -116,22 +118,23 @@ Task<LeaseFiles::Found> LeaseFiles::open(const core::LeaseRecord& lease, std::st
       .links = is_all ? workspaces::LinkRule::any : workspaces::LinkRule::inside}};
 }
 
-Task<FarPlace> LeaseFiles::open_far(drivers::Driver& driver, drivers::PlaceRef facts,
+Task<FarPlace> LeaseFiles::open_far(places::Place& place, places::PlaceRef facts,
                                     std::string path) {
   const std::size_t start = path.find_first_not_of('/');
   const std::string rest = start == std::string::npos ? "" : path.substr(start);
   BERTH_CO_TRY(const workspaces::Path names, workspaces::Path::parse(rest, limits));
-  execution::RemotePath way{.folder = "/", .rest = names.is_root() ? "" : names.text()};
+  places::RemotePath way{.folder = "/", .rest = names.is_root() ? "" : names.text()};
   if (!path.starts_with('/')) {
     const std::optional<std::string> anywhere;
-    BERTH_CO_TRY(const drivers::Workspace work, co_await driver.realize(facts, anywhere));
+    BERTH_CO_TRY(places::Commands* const commands, need<places::Lack::commands>(place, facts));
+    BERTH_CO_TRY(const places::Workspace work, co_await commands->realize(facts, anywhere));
     if (!work.cwd.starts_with('/')) {
       co_return fail(Errc::workspace_realization_failed,
-                     "lease " + facts.lease_id.str() + ": its commands work in no absolute folder");
+                     facts.key.name() + ": its commands work in no absolute folder");
     }
     way.folder = work.cwd;
   }
-  execution::RemoteFiles* const files = driver.remote_files(facts);
+  places::RemoteFiles* const files = place.abilities().remote_files;
   co_return FarPlace{
       .files = files, .facts = std::move(facts), .path = std::move(way), .shown = std::move(path)};
 }

@@ -56,7 +56,7 @@ class LeaseFiles {
   Task<Found> intend(const core::Call& call, const core::LeaseId& id, std::string_view action,
                      std::string path);
   Task<Found> open(const core::LeaseRecord& lease, std::string path);
-  Task<FarPlace> open_far(drivers::Driver& driver, drivers::PlaceRef facts, std::string path);
+  Task<FarPlace> open_far(places::Place& place, places::PlaceRef facts, std::string path);
 
   Services& services_;
   LeaseLifecycle& work_;

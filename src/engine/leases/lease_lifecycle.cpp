@@ -7,6 +7,7 @@
 #include "core/fingerprint.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
+#include "engine/leases/abilities.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/leases/lease_notes.hpp"
 #include "engine/leases/reuse.hpp"
@@ -63,7 +64,7 @@ Result<std::string> fingerprint_of(store::Session& session, const core::Environm
 }
 
 // Provider metadata never overrides our own facts.
-bj::object lease_metadata(const LeaseRecord& lease, const drivers::Acquired& acquired) {
+bj::object lease_metadata(const LeaseRecord& lease, const places::Acquired& acquired) {
   bj::object metadata = acquired.metadata;
   metadata["driver"] = name_of(lease.driver);
   metadata["executionWorkspaceMode"] = nullptr;
@@ -151,7 +152,7 @@ Result<LeaseLifecycle::Row> give_up_shared(store::Session& session, LeaseLifecyc
   return store::update_lease(session, std::move(row), now);
 }
 
-std::unexpected<Error> gave_away(const drivers::Acquired& acquired) {
+std::unexpected<Error> gave_away(const places::Acquired& acquired) {
   return fail(Errc::lease_acquire_failed,
               "provider \"" + acquired.provider + "\" answered with sandbox " +
                   acquired.provider_lease_id.value_or("") + ", which another lease holds",
@@ -161,7 +162,7 @@ std::unexpected<Error> gave_away(const drivers::Acquired& acquired) {
 
 // Records the provider's facts about the place on the sandbox's row, which outlives the lease.
 Result<> record_sandbox(store::Session& session, const std::optional<core::SandboxId>& id,
-                        const drivers::Acquired& acquired, Time now) {
+                        const places::Acquired& acquired, Time now) {
   if (!id) return {};
   BERTH_TRY(auto sandbox, store::find_sandbox(session, core::Reach::everything(), *id));
   sandbox.value.provider_lease_id = acquired.provider_lease_id;
@@ -174,31 +175,40 @@ Result<> record_sandbox(store::Session& session, const std::optional<core::Sandb
 
 }  // namespace
 
-Result<drivers::Driver*> LeaseLifecycle::driver(const LeaseRecord& lease) const {
-  return drivers_.find(lease.driver);
+Result<places::Place*> LeaseLifecycle::place_of(const LeaseRecord& lease) const {
+  return places_.find(lease.driver, lease.teardown.config, lease.metadata.value_or(bj::object{}));
+}
+
+Result<places::Place*> LeaseLifecycle::place_of(const core::Sandbox& sandbox) const {
+  return places_.find(core::DriverKind::sandbox, sandbox.config, sandbox.metadata);
+}
+
+Result<places::Place*> LeaseLifecycle::place_of(const core::Template& row) const {
+  return places_.find(core::DriverKind::sandbox, row.config);
 }
 
 bool LeaseLifecycle::reaches(const LeaseRecord& lease) const {
   if (!lease.node_id || *lease.node_id == node_) return true;
-  const Result<drivers::Driver*> place = driver(lease);
-  return place && !(*place)->stays_on_its_server(lease.teardown.config);
+  const Result<places::Place*> place = place_of(lease);
+  return place && (*place)->abilities().locality == places::Locality::anywhere;
 }
 
 bool LeaseLifecycle::reaches(const core::Sandbox& sandbox) const {
   if (!sandbox.node_id || *sandbox.node_id == node_) return true;
-  const Result<drivers::Driver*> place = driver(core::DriverKind::sandbox);
-  return place && !(*place)->stays_on_its_server(sandbox.config);
+  const Result<places::Place*> place = place_of(sandbox);
+  return place && (*place)->abilities().locality == places::Locality::anywhere;
 }
 
 // Whether the lease now owns an idle sandbox.
 Result<bool> LeaseLifecycle::claim_kept(store::Session& session, const core::Sandbox& wanted,
                                         std::optional<core::SandboxId> only, LeaseRecord& lease) {
-  BERTH_TRY(drivers::Driver* const place, driver(lease));
+  BERTH_TRY(places::Place* const place, place_of(lease));
+  const bool stays = place->abilities().locality == places::Locality::own_server;
   const store::SandboxClaim claim{.company_id = lease.company_id,
                                   .fingerprint = wanted.fingerprint,
                                   .lease_id = lease.id,
                                   .node_id = node_,
-                                  .must_be_own = place->stays_on_its_server(lease.teardown.config),
+                                  .must_be_own = stays,
                                   .only = std::move(only)};
   BERTH_TRY(const auto idle, store::claim_idle_sandbox(session, claim, lease.created_at));
   if (idle) take_over(idle->value, lease);
@@ -313,16 +323,17 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::intend(store::Session& session, core
   return store::inserted_lease(session, std::move(lease));
 }
 
-Task<drivers::PlaceRef> LeaseLifecycle::facts(const LeaseRecord& lease) {
-  drivers::PlaceRef out{.lease_id = lease.id,
-                        .company_id = lease.company_id,
-                        .environment_id = lease.environment_id,
-                        .run_id = lease.heartbeat_run_id,
-                        .sandbox_id = lease.sandbox_id,
-                        .home_id = lease.teardown.home_id,
-                        .config = lease.teardown.config,
-                        .provider_lease_id = lease.provider_lease_id,
-                        .metadata = lease.metadata.value_or(bj::object{})};
+Task<places::PlaceRef> LeaseLifecycle::facts(const LeaseRecord& lease) {
+  places::PlaceRef out{.key = lease.id,
+                       .driver = lease.driver,
+                       .company_id = lease.company_id,
+                       .environment_id = lease.environment_id,
+                       .run_id = lease.heartbeat_run_id,
+                       .sandbox_id = lease.sandbox_id,
+                       .home_id = lease.teardown.home_id,
+                       .config = lease.teardown.config,
+                       .provider_lease_id = lease.provider_lease_id,
+                       .metadata = lease.metadata.value_or(bj::object{})};
   if (lease.teardown.plugin_id) {
     BERTH_CO_DO(co_await services_.store.read(
         [&](store::Session& s) { return add_plugin_facts(s, lease, out.metadata); }));
@@ -333,31 +344,53 @@ Task<drivers::PlaceRef> LeaseLifecycle::facts(const LeaseRecord& lease) {
       return private_addresses(s, services_, lease);
     }));
   }
-  for (const core::BoundRef& bound : core::refs_in(out.config)) {
-    // The row is the permission: the binding was removed when the environment was changed or
-    // deleted.
-    SecretRead read{
-        .company_id = lease.company_id,
-        .secret_id = bound.ref.secret_id,
-        .target_type = core::SecretTarget::environment,
-        .target_id = lease.environment_id ? lease.environment_id->str() : lease.id.str(),
-        .config_path = bound.path};
-    const core::Call call = call_of(lease);
-    BERTH_CO_TRY(ResolvedSecret found,
-                 co_await secrets_.resolve_unbound(call, std::move(read), bound.ref.version));
-    out.secrets.emplace(bound.path, std::move(found.value));
-  }
+  BERTH_CO_DO(co_await add_secrets(out, call_of(lease)));
   co_return out;
 }
 
-Task<drivers::PlaceRef> LeaseLifecycle::facts(const core::Template& row) {
-  drivers::PlaceRef out{
-      .lease_id = row.source_lease_id.value_or(*core::LeaseId::parse(row.id.str())),
-      .company_id = row.company_id,
-      .environment_id = row.environment_id,
-      .config = row.config,
-      .metadata = row.metadata};
-  const core::Call call{.who = {.kind = core::CallerKind::system, .company_id = row.company_id}};
+Task<places::PlaceRef> LeaseLifecycle::facts(const core::Sandbox& sandbox) {
+  places::PlaceRef out{.key = sandbox.id,
+                       .driver = core::DriverKind::sandbox,
+                       .company_id = sandbox.company_id,
+                       .environment_id = sandbox.environment_id,
+                       .sandbox_id = sandbox.id,
+                       .config = sandbox.config,
+                       .provider_lease_id = sandbox.provider_lease_id,
+                       .metadata = sandbox.metadata};
+  if (sandbox.plugin_id) {
+    out.metadata["leaseFacts"] = bj::object{};
+    out.metadata["pluginId"] = sandbox.plugin_id->str();
+  }
+  BERTH_CO_DO(co_await add_secrets(out, system_call(sandbox.company_id)));
+  co_return out;
+}
+
+Task<> LeaseLifecycle::add_secrets(places::PlaceRef& place, const core::Call& call) {
+  for (const core::BoundRef& bound : core::refs_in(place.config)) {
+    // The row is the permission: the binding was removed when the environment was changed or
+    // deleted.
+    SecretRead read{
+        .company_id = *place.company_id,
+        .secret_id = bound.ref.secret_id,
+        .target_type = core::SecretTarget::environment,
+        .target_id = place.environment_id ? place.environment_id->str() : place.key.str(),
+        .config_path = bound.path};
+    BERTH_CO_TRY(ResolvedSecret found,
+                 co_await secrets_.resolve_unbound(call, std::move(read), bound.ref.version));
+    place.secrets.emplace(bound.path, std::move(found.value));
+  }
+  co_return Result<>{};
+}
+
+Task<places::PlaceRef> LeaseLifecycle::facts(const core::Template& row) {
+  places::PlaceRef out{.key = row.source_lease_id ? places::PlaceKey{*row.source_lease_id}
+                                                  : places::PlaceKey{row.id},
+                       .driver = core::DriverKind::sandbox,
+                       .company_id = row.company_id,
+                       .environment_id = row.environment_id,
+                       .config = row.config,
+                       .metadata = row.metadata};
+  const core::Call call = system_call(row.company_id);
   for (const core::BoundRef& bound : core::refs_in(out.config)) {
     SecretRead read{.company_id = row.company_id,
                     .secret_id = bound.ref.secret_id,
@@ -377,7 +410,7 @@ Task<drivers::PlaceRef> LeaseLifecycle::facts(const core::Template& row) {
 
 Result<LeaseLifecycle::Row> LeaseLifecycle::record_acquired(store::Session& session,
                                                             const core::LeaseId& id,
-                                                            const drivers::Acquired& acquired) {
+                                                            const places::Acquired& acquired) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
@@ -396,7 +429,7 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::record_acquired(store::Session& sess
 
 Result<LeaseLifecycle::Row> LeaseLifecycle::record_again(store::Session& session,
                                                          const core::LeaseId& id,
-                                                         const drivers::Acquired& acquired) {
+                                                         const places::Acquired& acquired) {
   const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
   BERTH_DO(expect_held(row.value, node_));
@@ -408,18 +441,18 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::record_again(store::Session& session
 
 Task<LeaseLifecycle::Held> LeaseLifecycle::acquire(Row lease, Ask ask, Also also) {
   fault_point("acquire.intended");
-  BERTH_CO_TRY(drivers::Driver* const place, driver(lease.value));
-  const bool by_key = place->finds_by_key(lease.value.teardown.config);
-  BERTH_CO_TRY(drivers::PlaceRef known, co_await facts(lease.value));
+  BERTH_CO_TRY(places::Place* const place, place_of(lease.value));
+  const bool by_key = place->abilities().found_by_key;
+  BERTH_CO_TRY(places::PlaceRef known, co_await facts(lease.value));
   Ask again{.callback = ask.callback, .setup = ask.setup};
-  drivers::AcquireRequest request{.lease = known.clone(),
-                                  .callback = std::move(ask.callback),
-                                  .reusable_id = lease.value.provider_lease_id,
-                                  .setup = std::move(ask.setup)};
+  places::AcquireRequest request{.lease = known.clone(),
+                                 .callback = std::move(ask.callback),
+                                 .reusable_id = lease.value.provider_lease_id,
+                                 .setup = std::move(ask.setup)};
   const bool asks_again = !by_key && ask.before == Ask::Before::maybe;
-  const Result<drivers::Acquired> acquired =
-      asks_again ? co_await acquire_again(*place, std::move(request))
-                 : co_await place->acquire(request);
+  const Result<places::Acquired> acquired = asks_again
+                                                ? co_await acquire_again(*place, std::move(request))
+                                                : co_await place->acquire(request);
   if (!acquired) {
     const bool is_known = !by_key && !asks_again && made_none(acquired.error().code);
     if (is_known) co_await change_lease(lease.value.id, &note_none_made);
@@ -471,30 +504,28 @@ Task<ResolvedSecret> LeaseLifecycle::read_for_draft(const core::Call& call,
                                               bound.ref.version);
 }
 
-Task<std::vector<core::LeaseId>> LeaseLifecycle::held() {
-  BERTH_CO_TRY(drivers::Driver* const local, drivers_.find(core::DriverKind::local));
-  co_return co_await local->held();
+Task<std::vector<places::HeldPlace>> LeaseLifecycle::held(core::DriverKind driver) {
+  return places_.held(driver);
 }
 
-Task<> LeaseLifecycle::remove_held(core::LeaseId id) {
-  BERTH_CO_TRY(drivers::Driver* const local, drivers_.find(core::DriverKind::local));
-  // Its company is unknown by now, and the local driver does not use it.
-  const drivers::PlaceRef facts{.lease_id = id, .company_id = *core::CompanyId::parse(id.str())};
-  co_return co_await local->destroy(facts);
+Task<> LeaseLifecycle::remove_held(places::HeldPlace held) {
+  const places::PlaceRef known = held.ref();
+  BERTH_CO_TRY(places::Place* const place, places_.find(known));
+  co_return co_await place->destroy(known);
 }
 
-Task<std::vector<drivers::HeldSandbox>> LeaseLifecycle::held_sandboxes() {
-  BERTH_CO_TRY(drivers::Driver* const sandboxes, drivers_.find(core::DriverKind::sandbox));
-  co_return co_await sandboxes->held_sandboxes();
+Task<std::vector<places::HeldTemplate>> LeaseLifecycle::held_templates() {
+  return places_.held_templates();
 }
 
-Task<> LeaseLifecycle::remove_held(drivers::HeldSandbox sandbox) {
-  BERTH_CO_TRY(drivers::Driver* const sandboxes, drivers_.find(core::DriverKind::sandbox));
-  const drivers::PlaceRef facts{.lease_id = *core::LeaseId::parse(sandbox.id.str()),
-                                .company_id = *core::CompanyId::parse(sandbox.id.str()),
-                                .sandbox_id = sandbox.id,
-                                .config = {{"provider", sandbox.provider}}};
-  co_return co_await sandboxes->destroy(facts);
+Task<bool> LeaseLifecycle::delete_held(places::HeldTemplate held) {
+  const places::PlaceRef known{
+      .key = held.id, .driver = core::DriverKind::sandbox, .config = {{"provider", held.provider}}};
+  BERTH_CO_TRY(places::Place* const place, places_.find(known));
+  BERTH_CO_TRY(places::Snapshots* const snapshots,
+               need<places::Lack::template_deletion>(*place, known));
+  const places::DeleteTemplate deletion{.key = held.id};
+  co_return co_await snapshots->delete_template(known, deletion);
 }
 
 }  // namespace berth::engine

@@ -7,10 +7,10 @@
 #include "core/rows/run.hpp"
 #include "core/rows/sandbox.hpp"
 #include "core/rows/template.hpp"
-#include "drivers/registry.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/secrets/secrets.hpp"
 #include "engine/services.hpp"
+#include "places/registry.hpp"
 
 #include <functional>
 
@@ -24,10 +24,10 @@ class LeaseLifecycle {
   using Row = core::Stored<core::LeaseRecord>;
 
   // `hold_ms`: how long the place of a dead server may live on.
-  LeaseLifecycle(Services& services, const drivers::Registry& drivers, Secrets& secrets,
+  LeaseLifecycle(Services& services, const places::Registry& places, Secrets& secrets,
                  const Catalog& catalog, core::NodeId node, std::int64_t hold_ms)
       : services_(services),
-        drivers_(drivers),
+        places_(places),
         secrets_(secrets),
         catalog_(catalog),
         node_(std::move(node)),
@@ -63,22 +63,27 @@ class LeaseLifecycle {
                      const core::Environment& environment, const core::Run* run, Terms terms);
 
   // The driver's view of a lease. Secrets are read now, each with its access event.
-  Task<drivers::PlaceRef> facts(const core::LeaseRecord& lease);
+  Task<places::PlaceRef> facts(const core::LeaseRecord& lease);
   // The same for a template, whose lease may have ended long ago. Deleted secrets are left out.
-  Task<drivers::PlaceRef> facts(const core::Template& row);
-  Result<drivers::Driver*> driver(const core::LeaseRecord& lease) const;
-  Result<drivers::Driver*> driver(core::DriverKind kind) const { return drivers_.find(kind); }
+  Task<places::PlaceRef> facts(const core::Template& row);
+  // The same for a sandbox that no lease holds.
+  Task<places::PlaceRef> facts(const core::Sandbox& sandbox);
+  Result<places::Place*> place_of(const core::LeaseRecord& lease) const;
+  Result<places::Place*> place_of(const core::Sandbox& sandbox) const;
+  Result<places::Place*> place_of(const places::PlaceRef& ref) const { return places_.find(ref); }
+  // Where a template was captured.
+  Result<places::Place*> place_of(const core::Template& row) const;
 
   struct Ask {
-    drivers::Callback callback = {};
-    std::optional<drivers::SetupRequest> setup = {};
+    places::Callback callback = {};
+    std::optional<places::SetupRequest> setup = {};
     // Whether the provider may already have been asked for this lease, by a dead server or by an
     // attempt that got no response.
     enum class Before { never, maybe } before = Before::never;
   };
   struct Held {
     Row lease;
-    drivers::PlaceRef facts;
+    places::PlaceRef facts;
     bool resumed = false;  // the claimed sandbox, not a new one in its place
   };
   using Also = std::function<Result<>(store::Session&)>;
@@ -93,17 +98,17 @@ class LeaseLifecycle {
   // In the caller's transaction: a held lease gets a fresh place instead of its former one.
   // `conflict` if it is no longer held; the caller must then remove the place.
   Result<Row> record_again(store::Session& session, const core::LeaseId& id,
-                           const drivers::Acquired& acquired);
+                           const places::Acquired& acquired);
 
   // In the transaction that ends the run: the lease begins to end with the run's outcome. Under
   // retain_on_failure, a failed run's lease is retained instead.
   Result<Row> begin_release(store::Session& session, Row lease, core::LeaseEvent how);
   // Nothing works in a retained place, so nothing renews it. This renews it once, until it is given
   // back. The server that retains it does so, and then a sweeper once more.
-  Task<> keep(const core::LeaseRecord& lease, const drivers::PlaceRef& known);
+  Task<> keep(const core::LeaseRecord& lease, const places::PlaceRef& known);
   // What a place has used, for the final rows; empty if it is not measured.
   Task<std::optional<bj::object>> measure(const core::LeaseRecord& lease,
-                                          const drivers::PlaceRef& known);
+                                          const places::PlaceRef& known);
   // Brings an unused lease to its end. If that fails, the row records why and when the next attempt
   // is due, and that row is returned. A place that this server cannot reach is left to the server
   // that can. If that server is dead, the lease waits until its keepers have ended by themselves.
@@ -121,18 +126,18 @@ class LeaseLifecycle {
                                       const core::BoundRef& bound);
 
   // What this machine itself holds, and the removal of what no lease needs any more.
-  Task<std::vector<core::LeaseId>> held();
-  Task<> remove_held(core::LeaseId id);
-  Task<std::vector<drivers::HeldSandbox>> held_sandboxes();
-  Task<> remove_held(drivers::HeldSandbox sandbox);
+  Task<std::vector<places::HeldPlace>> held(core::DriverKind driver);
+  Task<> remove_held(places::HeldPlace held);
+  Task<std::vector<places::HeldTemplate>> held_templates();
+  Task<bool> delete_held(places::HeldTemplate held);
 
  private:
-  Task<drivers::Acquired> acquire_again(drivers::Driver& place, drivers::AcquireRequest request);
+  Task<places::Acquired> acquire_again(places::Place& place, places::AcquireRequest request);
   // Repeats the unanswered request twice under the same key: a provider that names sandboxes by
   // their run returns the same one each time. The verdict, and what to destroy, is on the row.
-  Task<Row> trace(drivers::Driver& place, drivers::AcquireRequest request);
+  Task<Row> trace(places::Place& place, places::AcquireRequest request);
   Task<> end_unanswered(core::LeaseId id);
-  Task<> destroy_strays(drivers::Driver& place, Row row, const drivers::PlaceRef& known);
+  Task<> destroy_strays(places::Place& place, Row row, const places::PlaceRef& known);
   using Change = std::function<void(core::LeaseRecord&)>;
   Task<Row> change_lease(core::LeaseId id, Change change);
   Result<Row> park_unanswered(store::Session& session, Row row);
@@ -144,8 +149,11 @@ class LeaseLifecycle {
   Result<bool> claim_kept(store::Session& session, const core::Sandbox& wanted,
                           std::optional<core::SandboxId> only, core::LeaseRecord& lease);
   Result<Row> record_acquired(store::Session& session, const core::LeaseId& id,
-                              const drivers::Acquired& acquired);
+                              const places::Acquired& acquired);
+  // Reads the secrets that the config names.
+  Task<> add_secrets(places::PlaceRef& place, const core::Call& call);
   Task<> act(core::LeaseRecord lease);
+  Task<> destroy(const core::Sandbox& sandbox);
   // When nothing remains of what that server held; empty while it is alive.
   Result<std::optional<Time>> gone_with(store::Session& session,
                                         const std::optional<core::NodeId>& server) const;
@@ -155,12 +163,14 @@ class LeaseLifecycle {
   Result<Row> record_settled(store::Session& session, const core::LeaseId& id,
                              const Result<>& outcome);
   Result<> end_sandbox(store::Session& session, const core::LeaseRecord& lease);
-  // Drops what only this lease needed: secrets of its config, and the template that it started from
-  // if that is expendable.
+  // Drops what only this lease or sandbox needed: secrets of its config, and the template that it
+  // started from if that is expendable.
   Result<> drop_needs(store::Session& session, const core::LeaseRecord& lease);
+  Result<> drop_needs(store::Session& session, const core::Sandbox& sandbox);
+  Result<> drop_secrets(store::Session& session, const core::Call& call, const bj::object& config);
 
   Services& services_;
-  const drivers::Registry& drivers_;
+  const places::Registry& places_;
   Secrets& secrets_;
   const Catalog& catalog_;
   core::NodeId node_;

@@ -4,6 +4,10 @@ namespace berth::engine {
 
 using core::LeaseRecord;
 
+core::Call system_call(const core::CompanyId& company) {
+  return {.who = {.kind = core::CallerKind::system, .company_id = company}};
+}
+
 core::Call call_of(const LeaseRecord& lease) {
   return {.who = {.kind = core::CallerKind::system, .company_id = lease.company_id},
           .run_id = lease.heartbeat_run_id};

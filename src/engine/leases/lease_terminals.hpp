@@ -2,8 +2,8 @@
 
 #include "core/call.hpp"
 #include "core/rows/run.hpp"
-#include "drivers/driver.hpp"
 #include "engine/services.hpp"
+#include "places/place.hpp"
 
 namespace berth::engine {
 
@@ -33,22 +33,22 @@ class LeaseTerminals {
 
   // Opens a terminal in the place of an active or retained lease; the activity records the caller.
   // Starting the same id twice runs it once.
-  Task<execution::LiveCommandPtr> open(core::Call call, core::LeaseId lease, OpenTerminal wanted);
+  Task<places::LiveCommandPtr> open(core::Call call, core::LeaseId lease, OpenTerminal wanted);
   // The login of an agent's own program in a plugin's sandbox. Its output is not stored.
-  Task<execution::LiveCommandPtr> log_in(core::Call call, core::LeaseId lease,
-                                         execution::LoginCommand command);
+  Task<places::LiveCommandPtr> log_in(core::Call call, core::LeaseId lease,
+                                      places::LoginCommand command);
   // The caller that opened it cancels it when it disconnects.
-  Task<execution::LiveCommandPtr> stream(core::Call call, core::LeaseId lease, OpenStream wanted);
+  Task<places::LiveCommandPtr> stream(core::Call call, core::LeaseId lease, OpenStream wanted);
 
  private:
   struct Place {
-    drivers::Driver* driver;
-    drivers::PlaceRef facts;
+    places::Place& place;
+    places::PlaceRef facts;
   };
   Task<Place> enter(const core::Call& call, const core::LeaseId& lease, std::string_view action,
                     bj::object details);
-  Task<execution::LiveCommandPtr> open_duplex(const Place& held, const drivers::Command& command,
-                                              OpenStream::Input input);
+  Task<places::LiveCommandPtr> open_duplex(const Place& held, const places::Command& command,
+                                           OpenStream::Input input);
 
   Services& services_;
   LeaseLifecycle& work_;

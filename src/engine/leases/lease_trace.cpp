@@ -20,7 +20,7 @@ using core::Stray;
 
 constexpr std::int64_t setup_trace_ms = 10LL * 60 * 1000;
 
-Stray stray_of(const drivers::Acquired& acquired) {
+Stray stray_of(const places::Acquired& acquired) {
   return {.provider_lease_id = acquired.provider_lease_id, .metadata = acquired.metadata};
 }
 
@@ -29,12 +29,12 @@ std::string provider_in(const LeaseRecord& lease) {
 }
 
 // The original setup request of the session that the lease was acquired for.
-Result<std::optional<drivers::SetupRequest>> setup_in(store::Session& session,
-                                                      const LeaseRecord& lease, Time now) {
+Result<std::optional<places::SetupRequest>> setup_in(store::Session& session,
+                                                     const LeaseRecord& lease, Time now) {
   if (!lease.teardown.setup_session_id) return std::nullopt;
   BERTH_TRY(const auto row, store::find_setup_session(session, core::Reach::everything(),
                                                       *lease.teardown.setup_session_id));
-  BERTH_TRY(drivers::SetupRequest wanted, request_of(session, row.value));
+  BERTH_TRY(places::SetupRequest wanted, request_of(session, row.value));
   wanted.expires_at = std::max(wanted.expires_at, now + setup_trace_ms);
   return wanted;
 }
@@ -57,9 +57,9 @@ std::string way_out_of_untraceable(const LeaseRecord& lease) {
          " --sandbox ID. If it is not: berth lease force-resolve " + id + " --reason 'not there'.";
 }
 
-Result<drivers::SetupRequest> request_of(store::Session& session,
-                                         const core::SetupSession& started) {
-  drivers::SetupRequest wanted{.session_id = started.id, .expires_at = started.expires_at};
+Result<places::SetupRequest> request_of(store::Session& session,
+                                        const core::SetupSession& started) {
+  places::SetupRequest wanted{.session_id = started.id, .expires_at = started.expires_at};
   if (!started.template_id) return wanted;
   BERTH_TRY(const auto from,
             store::find_template(session, core::Reach::everything(), *started.template_id));
@@ -90,14 +90,14 @@ Task<LeaseLifecycle::Row> LeaseLifecycle::change_lease(core::LeaseId id, Change 
   });
 }
 
-Task<LeaseLifecycle::Row> LeaseLifecycle::trace(drivers::Driver& place,
-                                                drivers::AcquireRequest request) {
-  const core::LeaseId id = request.lease.lease_id;
+Task<LeaseLifecycle::Row> LeaseLifecycle::trace(places::Place& place,
+                                                places::AcquireRequest request) {
+  const core::LeaseId id = *request.lease.key.lease();
   std::vector<Stray> got;
   std::optional<Error> failure;
   std::optional<AcquireTrace> verdict;
   while (got.size() < 2 && !verdict && !failure) {
-    const Result<drivers::Acquired> answer = co_await place.acquire(request);
+    const Result<places::Acquired> answer = co_await place.acquire(request);
     if (!answer) {
       failure = without_secrets(answer.error(), request.lease.secrets);
     } else {
@@ -125,9 +125,9 @@ Task<LeaseLifecycle::Row> LeaseLifecycle::trace(drivers::Driver& place,
   co_return std::unexpected(*std::move(failure));
 }
 
-Task<drivers::Acquired> LeaseLifecycle::acquire_again(drivers::Driver& place,
-                                                      drivers::AcquireRequest request) {
-  const core::LeaseId id = request.lease.lease_id;
+Task<places::Acquired> LeaseLifecycle::acquire_again(places::Place& place,
+                                                     places::AcquireRequest request) {
+  const core::LeaseId id = *request.lease.key.lease();
   BERTH_CO_TRY(const Row seen, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), id);
   }));
@@ -150,14 +150,14 @@ Task<drivers::Acquired> LeaseLifecycle::acquire_again(drivers::Driver& place,
     lease.teardown.strays.reset();
   }));
   const Stray& found = row.value.teardown.strays->back();
-  co_return drivers::Acquired{.provider = provider_in(row.value),
-                              .provider_lease_id = found.provider_lease_id,
-                              .metadata = found.metadata,
-                              .resumed = true};
+  co_return places::Acquired{.provider = provider_in(row.value),
+                             .provider_lease_id = found.provider_lease_id,
+                             .metadata = found.metadata,
+                             .resumed = true};
 }
 
-Task<> LeaseLifecycle::destroy_strays(drivers::Driver& place, Row row,
-                                      const drivers::PlaceRef& known) {
+Task<> LeaseLifecycle::destroy_strays(places::Place& place, Row row,
+                                      const places::PlaceRef& known) {
   std::vector<Stray> left = row.value.teardown.strays.value_or(std::vector<Stray>{});
   Result<> outcome;
   while (!left.empty() && outcome) {
@@ -166,7 +166,7 @@ Task<> LeaseLifecycle::destroy_strays(drivers::Driver& place, Row row,
       return store::holder_of(s, row.value, stray.provider_lease_id.value_or(""));
     }));
     if (!holder) {
-      drivers::PlaceRef named = known.clone();
+      places::PlaceRef named = known.clone();
       named.provider_lease_id = stray.provider_lease_id;
       named.metadata = stray.metadata;
       if (row.value.teardown.plugin_id) {
@@ -185,7 +185,7 @@ Task<> LeaseLifecycle::destroy_strays(drivers::Driver& place, Row row,
 }
 
 Task<> LeaseLifecycle::end_unanswered(core::LeaseId id) {
-  std::optional<drivers::SetupRequest> setup;
+  std::optional<places::SetupRequest> setup;
   BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row found, store::find_lease_record(s, core::Reach::everything(), id));
     BERTH_TRY(setup, setup_in(s, found.value, services_.clock.now()));
@@ -195,12 +195,12 @@ Task<> LeaseLifecycle::end_unanswered(core::LeaseId id) {
   if (row.value.teardown.acquire_trace == AcquireTrace::none_made && !has_name) {
     co_return Result<>{};
   }
-  BERTH_CO_TRY(drivers::Driver* const place, driver(row.value));
-  BERTH_CO_TRY(const drivers::PlaceRef known, co_await facts(row.value));
+  BERTH_CO_TRY(places::Place* const place, place_of(row.value));
+  BERTH_CO_TRY(const places::PlaceRef known, co_await facts(row.value));
   if (!row.value.teardown.acquire_trace) {
-    drivers::AcquireRequest request{.lease = known.clone(),
-                                    .reusable_id = row.value.provider_lease_id,
-                                    .setup = std::move(setup)};
+    places::AcquireRequest request{.lease = known.clone(),
+                                   .reusable_id = row.value.provider_lease_id,
+                                   .setup = std::move(setup)};
     BERTH_CO_TRY(row, co_await trace(*place, std::move(request)));
   }
   // A sandbox that it took over has its provider id on the row.
@@ -249,9 +249,9 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::adopt(store::Session& session, Row r
   BERTH_DO(expect_alive(session, node_));
   const Time now = services_.clock.now();
   LeaseRecord& lease = row.value;
-  BERTH_TRY(drivers::Driver* const place, driver(lease));
+  BERTH_TRY(places::Place* const place, place_of(lease));
   const bool waits_for_a_name =
-      lease.parked_at && !lease.metadata && !place->finds_by_key(lease.teardown.config);
+      lease.parked_at && !lease.metadata && !place->abilities().found_by_key;
   if (!waits_for_a_name) {
     return fail(Errc::conflict, "Lease " + lease.id.str() + " does not wait for its sandbox's name",
                 "berth lease get " + lease.id.str() + " says what it waits for");

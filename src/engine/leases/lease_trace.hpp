@@ -12,7 +12,6 @@ bool is_untraceable(const core::LeaseRecord& lease);
 std::string way_out_of_untraceable(const core::LeaseRecord& lease);
 
 // The request with which a session acquires its place.
-Result<drivers::SetupRequest> request_of(store::Session& session,
-                                         const core::SetupSession& started);
+Result<places::SetupRequest> request_of(store::Session& session, const core::SetupSession& started);
 
 }  // namespace berth::engine

@@ -6,10 +6,10 @@
 #include "core/rows/lease.hpp"
 #include "core/rows/node.hpp"
 #include "core/rows/sandbox.hpp"
-#include "drivers/driver.hpp"
-#include "drivers/registry.hpp"
 #include "engine/plugins/plugin_configs.hpp"
 #include "engine/services.hpp"
+#include "places/place.hpp"
+#include "places/registry.hpp"
 #include "store/places/leases.hpp"
 #include "store/places/sandboxes.hpp"
 
@@ -96,7 +96,7 @@ struct ExecInLease {
 BOOST_DESCRIBE_STRUCT(ExecInLease, (), (argv, cwd, env, stdin_text, timeout_ms))
 
 struct ExecOutcome {
-  drivers::Outcome outcome = drivers::Outcome::lost;
+  places::Outcome outcome = places::Outcome::lost;
   std::optional<std::int64_t> exit_code = {};
   std::optional<std::string> signal = {};
   std::string stdout_text = {};  // the first MiB
@@ -128,7 +128,7 @@ struct ProbeDraft {
 };
 BOOST_DESCRIBE_STRUCT(ProbeDraft, (), (name, description, driver, config, env_vars, metadata))
 
-using drivers::ProbeReport;
+using places::ProbeReport;
 
 LeaseView view_of(core::LeaseRecord lease);
 
@@ -162,7 +162,7 @@ class Leases {
   // Destroys a sandbox that is idle, or whose teardown failed. `conflict` while a lease has it.
   Task<SandboxView> remove_sandbox(core::Call call, core::SandboxId id);
   // The resource usage of a held lease's place.
-  Task<execution::Usage> usage(core::Call call, core::LeaseId id);
+  Task<places::Usage> usage(core::Call call, core::LeaseId id);
   Task<ListeningPorts> listening(core::Call call, core::LeaseId id);
   // Runs a command in the place of an active or retained lease, and waits for its end. A command
   // that exceeds its timeout is ended.
@@ -187,17 +187,17 @@ class Leases {
   Task<ProbeReport> probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft);
 
  private:
-  // The place of a held lease, and the driver that reaches it.
-  struct HeldPlace {
+  // A held lease, its place, and how that is addressed.
+  struct Held {
     core::LeaseRecord lease;
-    drivers::Driver* driver;
-    drivers::PlaceRef facts;
+    places::Place& place;
+    places::PlaceRef facts;
   };
   // In a transaction: the lease of a kept sandbox, `acquiring`.
   Result<core::LeaseId> intend_visit(store::Session& session, const core::Call& call,
                                      const core::SandboxId& id, std::int64_t ttl_s);
   Task<LeaseView> enter(core::Call call, core::Stored<core::LeaseRecord> row, core::SandboxId id);
-  Task<HeldPlace> look_into(const core::Call& call, const core::LeaseId& id);
+  Task<Held> look_into(const core::Call& call, const core::LeaseId& id);
   Task<> destroy_idle_sandbox(core::Call call, const LeaseView& ended);
   using LeaseRow = core::Stored<core::LeaseRecord>;
   // Waits a few seconds for another server to release the lease; returns the latest row.

@@ -14,9 +14,9 @@
 namespace berth::engine {
 namespace {
 
-using execution::Exchange;
-using execution::RemoteEntry;
-using execution::RemoteLook;
+using places::Exchange;
+using places::RemoteEntry;
+using places::RemoteLook;
 using workspaces::Confined;
 using workspaces::FileView;
 using workspaces::Owner;
@@ -204,11 +204,11 @@ Task<std::string> RemotePlaceFiles::read_whole(const FarPlace& place, const Exch
 }
 
 Task<std::variant<FilePart, FolderListing>> RemotePlaceFiles::list(const FarPlace& place) {
-  BERTH_CO_TRY(execution::RemoteListing found,
+  BERTH_CO_TRY(places::RemoteListing found,
                co_await place.files->list(place.facts, place.path, file_limits.listed_max));
   std::ranges::sort(found.entries, {}, &RemoteEntry::name);
   FolderListing listing{.entries = {},
-                        .is_truncated = found.extent == execution::RemoteListing::Extent::cut};
+                        .is_truncated = found.extent == places::RemoteListing::Extent::cut};
   for (const RemoteEntry& entry : found.entries) {
     listing.entries.push_back(file_entry_of(view_of(entry)));
   }

@@ -2,7 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/time.hpp"
-#include "drivers/driver.hpp"
+#include "places/place.hpp"
 #include "workspaces/archive_in.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -71,9 +71,9 @@ FileEntry file_entry_of(const workspaces::FileView& view);
 
 // Something in a place that is not a folder on this machine.
 struct FarPlace {
-  execution::RemoteFiles* files = nullptr;
-  drivers::PlaceRef facts;
-  execution::RemotePath path;
+  places::RemoteFiles* files = nullptr;
+  places::PlaceRef facts;
+  places::RemotePath path;
   std::string shown;  // as the caller named it
 };
 
@@ -92,14 +92,14 @@ class RemotePlaceFiles {
  private:
   class Staging;
   Task<std::variant<FilePart, FolderListing>> list(const FarPlace& place);
-  Task<std::string> read_whole(const FarPlace& place, const execution::Exchange& exchange,
+  Task<std::string> read_whole(const FarPlace& place, const places::Exchange& exchange,
                                std::uint64_t bytes);
   Task<std::string> archive_from(const FarPlace& place, const Staging& staging,
-                                 const execution::RemoteEntry& entry);
+                                 const places::RemoteEntry& entry);
   Task<> unpack_from(const FarPlace& place, const Staging& staging, std::string_view tar);
   Task<> send_from(const FarPlace& place, const Staging& staging, mode_t mode,
                    std::string_view bytes);
-  Task<std::shared_ptr<const Staging>> stage(const execution::Exchange& exchange);
+  Task<std::shared_ptr<const Staging>> stage(const places::Exchange& exchange);
   asio::awaitable<void> clear(std::shared_ptr<const Staging> staging);
 
   Random& random_;

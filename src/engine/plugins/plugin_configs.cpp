@@ -25,7 +25,7 @@ Error no_reuse(const std::string& provider) {
   return error;
 }
 
-Result<> accept(const plugins::ConfigVerdict& verdict, const std::string& who) {
+Result<> accept(const places::remote::ConfigVerdict& verdict, const std::string& who) {
   if (verdict.ok) return {};
   Error error{Errc::unprocessable,
               verdict.errors.empty() ? who + " rejected its config." : verdict.errors.front(),
@@ -64,7 +64,8 @@ Task<core::ConfigForStore> PluginConfigs::prepare_sandbox(bj::object config) con
   if (asks_for_reuse(applied) && !place_->sandboxes.may_reuse(applied)) {
     co_return std::unexpected(no_reuse(provider));
   }
-  BERTH_CO_TRY(const plugins::ConfigVerdict verdict, co_await place_->sandboxes.validate(applied));
+  BERTH_CO_TRY(const places::remote::ConfigVerdict verdict,
+               co_await place_->sandboxes.validate(applied));
   BERTH_CO_DO(accept(verdict, "Sandbox provider \"" + provider + "\""));
   bj::object stored = verdict.normalized.value_or(applied);
   stored["provider"] = provider;
@@ -95,7 +96,7 @@ Task<core::ConfigForStore> PluginConfigs::prepare_driver(bj::object config) cons
   BERTH_CO_TRY(bj::object applied,
                core::apply_schema(schema, std::move(parsed.driver_config), "/config/driverConfig"));
   config["driverConfig"] = std::move(applied);
-  BERTH_CO_TRY(plugins::ConfigVerdict verdict, co_await place_->drivers.validate(config));
+  BERTH_CO_TRY(places::remote::ConfigVerdict verdict, co_await place_->drivers.validate(config));
   BERTH_CO_DO(accept(verdict, "Plugin environment driver \"" + parsed.plugin_key + ":" +
                                   parsed.driver_key + "\""));
   if (verdict.normalized) config["driverConfig"] = *std::move(verdict.normalized);

@@ -3,7 +3,6 @@
 #include "base/json/peek.hpp"
 #include "base/log.hpp"
 #include "engine/retry.hpp"
-#include "providers/metadata.hpp"
 #include "store/activity.hpp"
 #include "store/companies.hpp"
 
@@ -41,7 +40,7 @@ Result<std::vector<core::Activity>> newest(store::Session& session,
 }  // namespace
 
 Result<EventRequest> parse_event_request(const bj::object& params) {
-  EventRequest request{.pattern = providers::text_at(params, "eventPattern").value_or("")};
+  EventRequest request{.pattern = text_in(params, "eventPattern").value_or("")};
   if (!is_pattern(request.pattern)) {
     return fail(Errc::validation_failed,
                 "/eventPattern: must be the name of an event, or end in \".*\"");
@@ -72,11 +71,11 @@ bool wants(const EventRequest& request, const core::Activity& happened) {
                          : happened.action == pattern;
   if (!named || happened.created_at < request.since) return false;
   if (request.company_id && *request.company_id != happened.company_id.str()) return false;
-  if (request.project_id && request.project_id != providers::text_at(happened.details, "projectId"))
+  if (request.project_id && request.project_id != text_in(happened.details, "projectId"))
     return false;
   if (!request.agent_id) return true;
   return happened.agent_id ? happened.agent_id->str() == *request.agent_id
-                           : request.agent_id == providers::text_at(happened.details, "agentId");
+                           : request.agent_id == text_in(happened.details, "agentId");
 }
 
 bj::object to_event(const core::Activity& happened) {

@@ -8,7 +8,7 @@
 #include "engine/plugins/plugin_packages.hpp"
 #include "engine/plugins/plugin_services.hpp"
 #include "engine/services.hpp"
-#include "plugins/remote/provider.hpp"
+#include "places/remote/remote_place.hpp"
 #include "store/plugins.hpp"
 
 #include <set>
@@ -20,8 +20,8 @@ struct PluginPlace {
   plugins::Host& host;
   PluginServices& services;
   PluginPackages& packages;
-  plugins::RemoteProvider& sandboxes;  // for driver `sandbox`
-  plugins::RemoteProvider& drivers;    // for driver `plugin`
+  places::remote::RemotePlace& sandboxes;  // for driver `sandbox`
+  places::remote::RemotePlace& drivers;    // for driver `plugin`
 };
 
 // A wall that a worker's box lacks, and how to get it.

@@ -28,11 +28,11 @@ size=$(wc -c < "$file")
 printf '%s\n' "$file"
 cat "$file")sh";
 
-class Collected final : public drivers::OutputTaker {
+class Collected final : public places::OutputTaker {
  public:
-  Task<> take(std::span<const drivers::OutputPiece> pieces) override {
-    for (const drivers::OutputPiece& piece : pieces) {
-      if (piece.kind != drivers::OutputKind::out) continue;
+  Task<> take(std::span<const places::OutputPiece> pieces) override {
+    for (const places::OutputPiece& piece : pieces) {
+      if (piece.kind != places::OutputKind::out) continue;
       const std::size_t room = session_bytes_max * 2 - std::min(session_bytes_max * 2, text.size());
       text += piece.bytes.substr(0, room);
     }
@@ -80,17 +80,18 @@ bool RunJob::carries_session() const {
 
 Task<std::string> RunJob::control(const std::string& name, std::vector<std::string> argv,
                                   std::optional<std::string> input) {
-  drivers::Command command{.exec_id = id_.str() + "-" + name,
-                           .argv = std::move(argv),
-                           .cwd = carried_cwd_,
-                           .timeout_ms = control_timeout_ms};
+  places::Command command{.exec_id = id_.str() + "-" + name,
+                          .argv = std::move(argv),
+                          .cwd = carried_cwd_,
+                          .timeout_ms = control_timeout_ms};
   command.environment.insert_or_assign("PATH", Secret{core::path_with({}, std::nullopt)});
-  if (input) command.input = drivers::StdinBytes{Secret{*input}};
-  BERTH_CO_DO(co_await driver_->start(*place_, command));
+  if (input) command.input = places::StdinBytes{Secret{*input}};
+  BERTH_CO_TRY(places::Commands* const inside, commands());
+  BERTH_CO_DO(co_await inside->start(*place_, command));
   Collected said;
-  BERTH_CO_TRY(const drivers::Ended ended,
-               co_await driver_->follow(*place_, command.exec_id, 0, said));
-  if (ended.outcome == drivers::Outcome::exited && ended.exit_code == 0) {
+  BERTH_CO_TRY(const places::Ended ended,
+               co_await inside->follow(*place_, command.exec_id, 0, said));
+  if (ended.outcome == places::Outcome::exited && ended.exit_code == 0) {
     co_return std::move(said.text);
   }
   if (ended.exit_code == exit_no_file) co_return fail(Errc::file_not_found, "no such session file");
@@ -98,7 +99,7 @@ Task<std::string> RunJob::control(const std::string& name, std::vector<std::stri
   co_return fail(Errc::command_failed, "the command '" + name + "' has failed in the sandbox");
 }
 
-Task<> RunJob::furnish(drivers::Workspace& workspace, Plan& plan) {
+Task<> RunJob::furnish(places::Workspace& workspace, Plan& plan) {
   carried_cwd_ = workspace.cwd;
   carried_home_ = workspace.home.value_or(workspace.cwd + "/.berth/home");
   const std::string scratch = workspace.scratch.value_or(workspace.cwd + "/.berth/tmp");

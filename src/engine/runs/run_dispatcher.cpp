@@ -269,7 +269,7 @@ void RunDispatcher::cancel(const core::RunId& run) {
   if (const auto found = live_.find(run); found != live_.end()) found->second->cancel();
 }
 
-Task<> RunDispatcher::send(core::RunId run, drivers::Input input) {
+Task<> RunDispatcher::send(core::RunId run, places::Input input) {
   const auto found = live_.find(run);
   if (found == live_.end()) {
     co_return fail(Errc::run_not_running, "Run " + run.str() + " does not execute here",

@@ -48,7 +48,7 @@ class RunDispatcher final : public RedactionSink {
   // Whether this server works on the run and the run has not ended.
   bool is_before_end(const core::RunId& run) const;
   void cancel(const core::RunId& run);
-  Task<> send(core::RunId run, drivers::Input input);
+  Task<> send(core::RunId run, places::Input input);
   void hide(const core::RunId& run, const Secret& value) override;
   RunCounts counts() const { return {static_cast<std::int64_t>(live_.size()), ended_}; }
   QueueLimits limits() const {

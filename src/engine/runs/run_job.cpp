@@ -7,6 +7,7 @@
 #include "core/config/environment_config.hpp"
 #include "core/config/environment_policy.hpp"
 #include "core/config/linux_config.hpp"
+#include "engine/leases/abilities.hpp"
 #include "engine/retry.hpp"
 #include "engine/runs/run_notes.hpp"
 #include "engine/upkeep/node_life.hpp"
@@ -50,7 +51,7 @@ std::string without_secrets(const std::string& text, const core::HiddenValues& h
 }
 
 // Whether the keeper that limits the command's output looks at the disk of another machine.
-bool is_elsewhere(const drivers::PlaceRef& place, core::DriverKind driver) {
+bool is_elsewhere(const places::PlaceRef& place, core::DriverKind driver) {
   if (driver == core::DriverKind::sandbox) {
     return core::provider_of(place.config) != core::linux_provider;
   }
@@ -149,7 +150,7 @@ Task<RunJob::End> RunJob::work() {
   if (agent_) side_.start("watch run " + id_.str(), watch());
   renew();
   if (cancelled_) cancel();
-  Result<drivers::Ended> ended = co_await follow();
+  Result<places::Ended> ended = co_await follow();
   executes_ = false;
   if (ended) co_return outcome_of_stopped(outcome_of(*ended));
   if (is_over_for_us(ended.error()) || is_outage(ended.error().code)) {
@@ -197,15 +198,19 @@ Task<> RunJob::reload() {
 }
 
 Task<> RunJob::find_place() {
-  BERTH_CO_TRY(driver_, tools_.leases.driver(lease_.value));
+  BERTH_CO_TRY(where_, tools_.leases.place_of(lease_.value));
   if (lease_.value.status != core::LeaseState::acquiring) {
     BERTH_CO_TRY(place_, co_await tools_.leases.facts(lease_.value));
   }
   co_return Result<>{};
 }
 
+Result<places::Commands*> RunJob::commands() const {
+  return need<places::Lack::commands>(*where_, *place_);
+}
+
 Task<> RunJob::acquire() {
-  drivers::Callback callback{.candidates = tools_.options.api_candidates};
+  places::Callback callback{.candidates = tools_.options.api_candidates};
   const bool declined = environment_ && core::policy_in(*environment_).callback == "none";
   callback.required = agent_.has_value() && !declined;
   if (declined) callback.candidates.clear();
@@ -246,7 +251,10 @@ Task<RunJob::Start> RunJob::launch(std::string exec_id, SessionUse use) {
   BERTH_CO_TRY(core::RunInput input, co_await given_input());
   BERTH_CO_TRY(Plan ready, co_await plan(input, use));
   ready.command.exec_id = std::move(exec_id);
-  Result<drivers::Workspace> workspace = co_await driver_->realize(*place_, ready.shown.cwd);
+  const Result<places::Commands*> inside = commands();
+  Result<places::Workspace> workspace = inside
+                                            ? co_await (*inside)->realize(*place_, ready.shown.cwd)
+                                            : std::unexpected(inside.error());
   if (!workspace) {
     Error error = std::move(workspace).error();
     if (error.code != Errc::cancelled) {
@@ -268,7 +276,7 @@ Task<RunJob::Start> RunJob::launch(std::string exec_id, SessionUse use) {
   show_prompt(ready, shown);
   for (const Secret& value : hidden_.all()) ready.command.secrets.push_back(value.clone());
   fault_point("execute.intended");
-  const Result<drivers::Started> started = co_await driver_->start(*place_, ready.command);
+  const Result<places::Started> started = co_await (*inside)->start(*place_, ready.command);
   if (!started) co_return std::unexpected(explain_start(started.error()));
   fault_point("execute.acted");
   co_return Start{.shown = std::move(ready.shown),
@@ -295,9 +303,9 @@ Task<std::int64_t> RunJob::known_agent_events() {
   }
 }
 
-Task<drivers::Ended> RunJob::follow() {
+Task<places::Ended> RunJob::follow() {
   for (int tries = 0;; ++tries) {
-    Result<drivers::Ended> ended = co_await follow_once();
+    Result<places::Ended> ended = co_await follow_once();
     if (ended) co_return ended;
     const Errc why = ended.error().code;
     const bool may_pass = is_outage(why) || why == Errc::io_failed || why == Errc::disk_full;
@@ -307,7 +315,7 @@ Task<drivers::Ended> RunJob::follow() {
   }
 }
 
-Task<drivers::Ended> RunJob::follow_once() {
+Task<places::Ended> RunJob::follow_once() {
   using namespace asio::experimental::awaitable_operators;
   const auto adapter = agent_ ? agent_->adapter_type : core::AdapterType::process;
   std::int64_t known = 0;
@@ -323,7 +331,8 @@ Task<drivers::Ended> RunJob::follow_once() {
   for (const Secret& value : hidden_.all()) output_->hide(value);
   if (is_elsewhere(*place_, lease_.value.driver)) output_->leave_disk_reserve();
   exec_id_ = id_.str();
-  BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, exec_id_, 0, *output_));
+  BERTH_CO_TRY(places::Commands* const inside, commands());
+  BERTH_CO_TRY(places::Ended ended, co_await inside->follow(*place_, exec_id_, 0, *output_));
   if (lost_session(ended)) {
     BERTH_CO_TRY(ended, co_await follow_again(std::move(ended)));
   }
@@ -464,7 +473,8 @@ void RunJob::cancel() {
 Task<> RunJob::cancel_command() {
   const std::int64_t grace_ms =
       run_.value.command ? run_.value.command->grace_ms : core::RunCommand{}.grace_ms;
-  const Result<> done = co_await driver_->cancel(*place_, exec_id_, grace_ms);
+  BERTH_CO_TRY(places::Commands* const inside, commands());
+  const Result<> done = co_await inside->cancel(*place_, exec_id_, grace_ms);
   cancelling_ = false;  // a failed attempt may be repeated
   co_return done;
 }
@@ -476,16 +486,18 @@ void RunJob::renew() {
 Task<> RunJob::renew_command() {
   // By the time this completes, another attempt to follow may have its own output.
   const std::shared_ptr<RunOutput> output = output_;
-  BERTH_CO_DO(co_await driver_->renew(*place_, tools_.options.hold_ms));
+  BERTH_CO_TRY(places::Commands* const inside, commands());
+  BERTH_CO_DO(co_await inside->renew(*place_, tools_.options.hold_ms));
   co_return output ? co_await output->tell() : Result<>{};
 }
 
-Task<> RunJob::send(drivers::Input input) {
+Task<> RunJob::send(places::Input input) {
   if (!executes_) {
     co_return fail(Errc::run_not_running, "Run " + id_.str() + " does not execute a command now",
                    "wait until its status is running");
   }
-  co_return co_await driver_->send(*place_, exec_id_, std::move(input));
+  BERTH_CO_TRY(places::Commands* const inside, commands());
+  co_return co_await inside->send(*place_, exec_id_, std::move(input));
 }
 
 }  // namespace berth::engine

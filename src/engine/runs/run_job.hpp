@@ -64,7 +64,7 @@ class RunJob {
   void cancel();
   void hide(const Secret& value);
   // run_not_running unless the command is executing.
-  Task<> send(drivers::Input input);
+  Task<> send(places::Input input);
   // Called after a heartbeat: the command lives as long as this server does.
   void renew();
   // Ends side tasks, after the work was cancelled.
@@ -75,20 +75,20 @@ class RunJob {
   struct End {
     core::RunEvent event = core::RunEvent::setup_failed;
     std::optional<Error> error = {};
-    std::optional<drivers::Ended> command = {};
+    std::optional<places::Ended> command = {};
     bool without_words = false;  // omit text from the command and driver: the store rejected it
   };
   // What to record about a running command.
   struct Start {
     core::RunCommand shown;
     std::optional<std::string> resumed_session = {};
-    drivers::Started command;
+    places::Started command;
     bj::object invocation;
     Time noticed_at;
     std::vector<std::string> warnings = {};  // about what the command has to do without
   };
   struct Plan {
-    drivers::Command command;
+    places::Command command;
     core::RunCommand shown;  // as stored in the row
     core::RunEnvironment environment = {};
     std::optional<std::string> resumed_session = {};
@@ -102,6 +102,8 @@ class RunJob {
   Task<> reload();
   // Finds the driver for the place, and what the driver needs to know about it.
   Task<> find_place();
+  // What runs commands in the place.
+  Result<places::Commands*> commands() const;
   Task<> acquire();
   Task<> start();
   // Starts the command in its place, under this id.
@@ -117,7 +119,7 @@ class RunJob {
   // The command line and stdin: given by the caller, or built by the agent's adapter.
   Task<Plan> plan(core::RunInput input, SessionUse use);
   Result<core::RunEnvironment> environment_for(const Plan& plan, const core::RunInput& input,
-                                               const drivers::Workspace& workspace) const;
+                                               const places::Workspace& workspace) const;
   // Resolves secret values and the run's token just before they are needed; all of them are hidden.
   Task<> resolve(Plan& plan);
   // Hides again what the run received before this process took over.
@@ -137,9 +139,9 @@ class RunJob {
   Task<> find_session(Plan& plan);
   std::vector<std::string> path_requests(const std::optional<std::string>& home) const;
   // Whether the program ended because it does not know the session that it should resume.
-  bool lost_session(const drivers::Ended& ended) const;
+  bool lost_session(const places::Ended& ended) const;
   // Restarts a program that lost its session, without the session.
-  Task<drivers::Ended> follow_again(drivers::Ended ended);
+  Task<places::Ended> follow_again(places::Ended ended);
   // In the transaction that ends the run: records the session that the next turn continues.
   Result<> record_home(store::Session& session) const;
   // Whether the place keeps nothing between runs and is not a folder or account that we know. The
@@ -149,7 +151,7 @@ class RunJob {
   Task<std::string> control(const std::string& name, std::vector<std::string> argv,
                             std::optional<std::string> input);
   // Prepares a writable home with the file of the session to continue.
-  Task<> furnish(drivers::Workspace& workspace, Plan& plan);
+  Task<> furnish(places::Workspace& workspace, Plan& plan);
   Task<> fetch_session();
   // The agent's home and its limits, if it is on this disk.
   Task<> find_home();
@@ -162,7 +164,7 @@ class RunJob {
   Task<std::optional<Error>> reason_to_stop();
   // Whether the disk will soon be down to its reserve at this rate.
   bool nears_reserve();
-  Task<> note_denied(const drivers::Ended& ended);
+  Task<> note_denied(const places::Ended& ended);
   // For a failed command whose own output may not name the denied hosts.
   Error with_denials(Error error) const;
   static std::string denied_text(const bj::object& entry);
@@ -170,15 +172,15 @@ class RunJob {
   // Adds a remedy if the agent's program was not found.
   Error explain_start(Error error) const;
   Task<std::int64_t> known_agent_events();
-  Task<drivers::Ended> follow();
-  Task<drivers::Ended> follow_once();
+  Task<places::Ended> follow();
+  Task<places::Ended> follow_once();
   End outcome_of_stopped(End end) const;
   Task<End> work();
   Result<End> setup_failed(Error error) const;
   // The end of a run whose place this server can never reach.
   Result<End> place_missing(Error error) const;
   static End cancelled();
-  End outcome_of(const drivers::Ended& ended) const;
+  End outcome_of(const places::Ended& ended) const;
   // `said`: what the agent reported last, if it did.
   Error timeout_error(const std::optional<Error>& said) const;
   // Before the end is recorded, because the place may be gone right after it.
@@ -207,8 +209,8 @@ class RunJob {
   bool has_asked_ = false;   // the place may already have been requested
   std::optional<core::Environment> environment_;
   std::optional<core::Agent> agent_;
-  std::optional<drivers::PlaceRef> place_;
-  drivers::Driver* driver_ = nullptr;
+  std::optional<places::PlaceRef> place_;
+  places::Place* where_ = nullptr;
   std::shared_ptr<RunOutput> output_;
   std::optional<Start> start_;             // of a running command
   bj::object usage_;                       // of the whole place, once the command has ended

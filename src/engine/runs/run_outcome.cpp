@@ -25,7 +25,7 @@ Error RunJob::timeout_error(const std::optional<Error>& said) const {
   return error;
 }
 
-RunJob::End RunJob::outcome_of(const drivers::Ended& ended) const {
+RunJob::End RunJob::outcome_of(const places::Ended& ended) const {
   End end{.event = RunEvent::exited_nonzero, .command = ended};
   // A shell whose child was killed for lack of memory ends with an exit code, not with a signal.
   const bool starved = ended.oom_kills > 0 && ended.exit_code != 0 && !cancelled_;
@@ -44,7 +44,7 @@ RunJob::End RunJob::outcome_of(const drivers::Ended& ended) const {
     }
   };
   switch (ended.outcome) {
-    case drivers::Outcome::exited:
+    case places::Outcome::exited:
       if (cancelled_ && ended.exit_code != 0) {
         end.event = RunEvent::cancelled;
       } else if (ended.exit_code != 0) {
@@ -55,27 +55,27 @@ RunJob::End RunJob::outcome_of(const drivers::Ended& ended) const {
         end.event = RunEvent::exited_zero;
       }
       break;
-    case drivers::Outcome::signaled:
+    case places::Outcome::signaled:
       if (cancelled_) {
         end.event = RunEvent::cancelled;
       } else {
         fail_with_words("Process was ended by " + ended.signal.value_or("a signal"));
       }
       break;
-    case drivers::Outcome::timed_out:
+    case places::Outcome::timed_out:
       end.event = RunEvent::deadline_passed;
       end.error = timeout_error(said);
       break;
-    case drivers::Outcome::stopped:
+    case places::Outcome::stopped:
       end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
       if (!cancelled_) failed(Errc::process_lost, "The command was stopped from outside");
       break;
-    case drivers::Outcome::lapsed:
+    case places::Outcome::lapsed:
       end.event = RunEvent::interrupted;
       failed(Errc::lease_lapsed, "No server renewed the lease in time, so the command was ended",
              "start the run again; a longer hold time survives longer outages");
       break;
-    case drivers::Outcome::lost:
+    case places::Outcome::lost:
       end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
       failed(Errc::process_lost,
              "The process that watched the command was killed, and the command with it",

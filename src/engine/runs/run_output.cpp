@@ -146,7 +146,7 @@ void RunOutput::warn(const std::optional<std::string>& message, Time at) {
       at);
 }
 
-void RunOutput::take_note(const drivers::OutputPiece& piece) {
+void RunOutput::take_note(const places::OutputPiece& piece) {
   if (++notes_ > notes_max) return;
   std::string text{piece.bytes};
   if (set_) {
@@ -157,14 +157,14 @@ void RunOutput::take_note(const drivers::OutputPiece& piece) {
   warn(losses_.take(clipped(text, note_bytes_max)), piece.at);
 }
 
-Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
-  for (const drivers::OutputPiece& piece : pieces) {
-    if (piece.kind == drivers::OutputKind::note) {
+Task<> RunOutput::take(std::span<const places::OutputPiece> pieces) {
+  for (const places::OutputPiece& piece : pieces) {
+    if (piece.kind == places::OutputKind::note) {
       take_note(piece);
       continue;
     }
-    const auto stream = piece.kind == drivers::OutputKind::out ? core::OutputStream::stdout_
-                                                               : core::OutputStream::stderr_;
+    const auto stream = piece.kind == places::OutputKind::out ? core::OutputStream::stdout_
+                                                              : core::OutputStream::stderr_;
     Stream& part = streams_[index_of(stream)];
     part.at = piece.at;
     std::string redacted;

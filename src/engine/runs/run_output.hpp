@@ -5,9 +5,9 @@
 #include "core/output/hidden_values.hpp"
 #include "core/output/log_lines.hpp"
 #include "core/output/redaction.hpp"
-#include "drivers/driver.hpp"
 #include "engine/runs/run_log.hpp"
 #include "engine/services.hpp"
+#include "places/place.hpp"
 
 #include <array>
 #include <memory>
@@ -16,7 +16,7 @@ namespace berth::engine {
 
 // Processes a command's output for the run's log: hides secrets, cuts pieces between characters,
 // and turns an agent's own messages into run events.
-class RunOutput final : public drivers::OutputTaker {
+class RunOutput final : public places::OutputTaker {
  public:
   // The logs and services outlive this object.
   RunOutput(Services& services, const RunLogs& logs, core::Run run, core::NodeId node,
@@ -32,7 +32,7 @@ class RunOutput final : public drivers::OutputTaker {
   // down to its reserve, take() fails with `disk_full`.
   void leave_disk_reserve() { leaves_reserve_ = true; }
 
-  Task<> take(std::span<const drivers::OutputPiece> pieces) override;
+  Task<> take(std::span<const places::OutputPiece> pieces) override;
   Task<> warned(std::string message) override;
   // Records the current size on the run's row for other servers. A short command's size is recorded
   // with its end.
@@ -69,7 +69,7 @@ class RunOutput final : public drivers::OutputTaker {
 
   Task<> keep(core::OutputStream stream, Time at, std::string_view bytes);
   Result<> expect_room(std::size_t bytes);
-  void take_note(const drivers::OutputPiece& piece);
+  void take_note(const places::OutputPiece& piece);
   asio::awaitable<std::vector<core::AgentEvent>> read_agent(std::string_view bytes);
   void note_events(std::vector<core::AgentEvent> events, Time at);
   void warn(const std::optional<std::string>& message, Time at);

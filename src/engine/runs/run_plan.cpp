@@ -95,15 +95,15 @@ Task<RunJob::Plan> RunJob::plan(core::RunInput input, SessionUse use) {
   out.command.timeout_ms = out.shown.timeout_ms;
   out.command.grace_ms = out.shown.grace_ms;
   if (out.shown.stdin_open || out.shown.terminal) {
-    out.command.input = drivers::StdinPipe{};
+    out.command.input = places::StdinPipe{};
   } else if (!stdin_text.empty()) {
-    out.command.input = drivers::StdinBytes{Secret{stdin_text}};
+    out.command.input = places::StdinBytes{Secret{stdin_text}};
   }
   co_return out;
 }
 
 Result<core::RunEnvironment> RunJob::environment_for(const Plan& plan, const core::RunInput& input,
-                                                     const drivers::Workspace& workspace) const {
+                                                     const places::Workspace& workspace) const {
   core::RunFacts facts{.company_id = company_,
                        .run_id = id_,
                        .agent_id = run_.value.agent_id,
@@ -185,7 +185,7 @@ Task<> RunJob::recall() {
   if (environment_) {
     BERTH_CO_TRY(const core::RunInput input, co_await given_input());
     const Plan nothing{.command = {.exec_id = id_.str()}, .shown = {}};
-    const drivers::Workspace nowhere{.cwd = "/"};
+    const places::Workspace nowhere{.cwd = "/"};
     BERTH_CO_TRY(const core::RunEnvironment known, environment_for(nothing, input, nowhere));
     hide_telling(known);
   }

@@ -102,11 +102,11 @@ Task<> RunJob::find_session(Plan& plan) {
   co_return Result<>{};
 }
 
-bool RunJob::lost_session(const drivers::Ended& ended) const {
+bool RunJob::lost_session(const places::Ended& ended) const {
   const std::optional<std::string>& resumed =
       start_ ? start_->resumed_session : run_.value.session_id_before;
   const bool has_failed =
-      ended.outcome == drivers::Outcome::exited && ended.exit_code.value_or(0) != 0;
+      ended.outcome == places::Outcome::exited && ended.exit_code.value_or(0) != 0;
   if (!agent_ || !environment_ || !resumed || !has_failed || output_->session()) return false;
   const std::string& said = output_->facts().stderr_excerpt;
   if (said.contains("No conversation found with session ID: " + *resumed)) return true;
@@ -115,7 +115,7 @@ bool RunJob::lost_session(const drivers::Ended& ended) const {
          !said.contains("active writer");
 }
 
-Task<drivers::Ended> RunJob::follow_again(drivers::Ended ended) {
+Task<places::Ended> RunJob::follow_again(places::Ended ended) {
   if (cancelled_ || stopped_for_) co_return ended;
   begun_again_ = true;
   const std::string lost =
@@ -132,7 +132,8 @@ Task<drivers::Ended> RunJob::follow_again(drivers::Ended ended) {
   fault_point("session.begun_again");
   exec_id_ = again;
   if (cancelled_) cancel();
-  co_return co_await driver_->follow(*place_, exec_id_, 0, *output_);
+  BERTH_CO_TRY(places::Commands* const inside, commands());
+  co_return co_await inside->follow(*place_, exec_id_, 0, *output_);
 }
 
 Task<HomeLimits> RunJob::home_limits() {

@@ -136,20 +136,21 @@ RunJob::End RunJob::outcome_of_stopped(End end) const {
   return end;
 }
 
-Task<> RunJob::note_denied(const drivers::Ended& ended) {
+Task<> RunJob::note_denied(const places::Ended& ended) {
   denied_.clear();
-  const bool has_succeeded = ended.outcome == drivers::Outcome::exited && ended.exit_code == 0;
+  const bool has_succeeded = ended.outcome == places::Outcome::exited && ended.exit_code == 0;
   // An agent may have found a way around a denial; a plain command that succeeded did not need the
   // host.
   if (!agent_ && has_succeeded) co_return Result<>{};
-  if (lease_.value.driver != core::DriverKind::sandbox) co_return Result<>{};
+  // Without an egress gateway there is nothing to report.
+  places::EgressRules* const rules = where_->abilities().egress;
+  if (rules == nullptr) co_return Result<>{};
   const std::optional<Time> since =
       start_ ? std::optional{start_->command.started_at} : run_.value.started_at;
   std::uint64_t offset = 0;
   for (std::size_t pages = 0; pages < denied_pages_max; ++pages) {
-    const Result<execution::EgressPage> page = co_await driver_->egress_log(*place_, offset);
+    const Result<places::EgressPage> page = co_await rules->egress_log(*place_, offset);
     if (!page) {
-      // Without an egress gateway there is nothing to report.
       if (page.error().code == Errc::cancelled) co_return std::unexpected(page.error());
       co_return Result<>{};
     }

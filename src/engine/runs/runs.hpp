@@ -5,10 +5,10 @@
 #include "core/page.hpp"
 #include "core/rows/node.hpp"
 #include "core/rows/run.hpp"
-#include "drivers/driver.hpp"
 #include "engine/runs/run_limits.hpp"
 #include "engine/runs/run_log.hpp"
 #include "engine/services.hpp"
+#include "places/place.hpp"
 #include "store/runs.hpp"
 
 namespace berth::engine {
@@ -102,7 +102,7 @@ struct TranscriptRead {
   std::chrono::milliseconds wait{0};  // if there is nothing yet
 };
 
-using RunInputPiece = drivers::Input;
+using RunInputPiece = places::Input;
 
 // The use cases of runs: requesting and viewing them. RunDispatcher executes them.
 class Runs {

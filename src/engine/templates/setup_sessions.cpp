@@ -49,7 +49,7 @@ SetupConnectionPayload our_terminal(const SetupSession& session) {
           .expires_at = session.expires_at};
 }
 
-SetupConnectionPayload door_of(const SetupSession& session, drivers::SetupAccess access) {
+SetupConnectionPayload door_of(const SetupSession& session, places::SetupAccess access) {
   return {
       .type = access.type,
       .lease_id = session.environment_lease_id,
@@ -113,7 +113,7 @@ Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, cons
   BERTH_DO(record(session, services_, call,
                   session_entry(started, "environment.custom_image_setup.started")));
   BERTH_TRY(Row made, store::find_setup_session(session, core::Reach::everything(), started.id));
-  BERTH_TRY(drivers::SetupRequest request, request_of(session, made.value));
+  BERTH_TRY(places::SetupRequest request, request_of(session, made.value));
   return Begun{std::move(made), std::move(lease), std::move(request)};
 }
 
@@ -157,18 +157,20 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
   co_return co_await shown(std::move(row.value));
 }
 
-Task<std::optional<drivers::SetupAccess>> SetupSessions::access_to(const SetupSession& session) {
+Task<std::optional<places::SetupAccess>> SetupSessions::access_to(const SetupSession& session) {
   BERTH_CO_TRY(const auto lease, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), session.environment_lease_id);
   }));
-  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease.value));
-  BERTH_CO_TRY(const drivers::PlaceRef facts, co_await leases_.facts(lease.value));
-  co_return co_await driver->setup_access(facts);
+  BERTH_CO_TRY(places::Place* const place, leases_.place_of(lease.value));
+  places::Logins* const logins = place->abilities().logins;
+  if (logins == nullptr) co_return std::nullopt;
+  BERTH_CO_TRY(const places::PlaceRef facts, co_await leases_.facts(lease.value));
+  co_return co_await logins->setup_access(facts);
 }
 
 Task<SetupView> SetupSessions::shown(SetupSession session) {
   if (session.status != SetupState::waiting_for_user) co_return SetupView{std::move(session), {}};
-  Result<std::optional<drivers::SetupAccess>> access = co_await access_to(session);
+  Result<std::optional<places::SetupAccess>> access = co_await access_to(session);
   if (!access) {
     if (access.error().code == Errc::cancelled) co_return std::unexpected(access.error());
     // The session exists even while its access details are unavailable.

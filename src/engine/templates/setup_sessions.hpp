@@ -73,7 +73,7 @@ class SetupSessions {
   struct Begun {
     Row session;
     LeaseLifecycle::Row lease;
-    std::optional<drivers::SetupRequest> request = {};  // for a session that starts
+    std::optional<places::SetupRequest> request = {};  // for a session that starts
   };
   Result<Begun> intend(store::Session& session, const core::Call& call,
                        const core::EnvironmentId& environment, const StartSetup& wanted);
@@ -97,7 +97,7 @@ class SetupSessions {
   Task<> give_back(core::LeaseId lease);
   // Includes the access details while it waits for the user.
   Task<SetupView> shown(core::SetupSession session);
-  Task<std::optional<drivers::SetupAccess>> access_to(const core::SetupSession& session);
+  Task<std::optional<places::SetupAccess>> access_to(const core::SetupSession& session);
 
   Services& services_;
   const Catalog& catalog_;

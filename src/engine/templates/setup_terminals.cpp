@@ -101,7 +101,7 @@ Task<SetupTerminals::Opened> SetupTerminals::open(Presented ticket) {
   }
   OpenTerminal wanted{.id = std::move(ticket.id), .size = ticket.size};
   const core::LeaseId lease = view.session.environment_lease_id;
-  BERTH_CO_TRY(execution::LiveCommandPtr command,
+  BERTH_CO_TRY(places::LiveCommandPtr command,
                co_await terminals_.open(call, lease, std::move(wanted)));
   co_return Opened{.command = std::move(command), .holder = call.who};
 }

@@ -44,7 +44,7 @@ class SetupTerminals {
     core::TerminalSize size = {};
   };
   struct Opened {
-    execution::LiveCommandPtr command;
+    places::LiveCommandPtr command;
     core::Caller holder;
   };
   // Opens the same terminal each time. The same `unauthenticated` error for anything that is not a

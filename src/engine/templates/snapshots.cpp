@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
+#include "engine/leases/abilities.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/places/environments.hpp"
@@ -16,6 +17,8 @@
 
 namespace berth::engine {
 namespace {
+
+using places::Lack;
 
 using core::LeaseRecord;
 using LeaseRow = LeaseLifecycle::Row;
@@ -69,7 +72,7 @@ class UnderWay {
 
 // Replaces the provider's facts about the former place with those of the fresh one, but keeps its
 // plugin.
-void tell_of_fresh_place(drivers::PlaceRef& facts, std::optional<std::string> id,
+void tell_of_fresh_place(places::PlaceRef& facts, std::optional<std::string> id,
                          bj::object metadata) {
   if (facts.metadata.contains("pluginId")) metadata["pluginId"] = facts.metadata.at("pluginId");
   facts.provider_lease_id = std::move(id);
@@ -109,19 +112,20 @@ void set_frozen(LeaseRecord& lease, bool frozen) {
 
 }  // namespace
 
-Task<Snapshots::Place> Snapshots::place_of(LeaseRow row) {
-  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(row.value));
-  BERTH_CO_TRY(drivers::PlaceRef facts, co_await leases_.facts(row.value));
-  co_return Place{std::move(row.value), driver, std::move(facts)};
+Task<Snapshots::Held> Snapshots::place_of(LeaseRow row) {
+  BERTH_CO_TRY(places::Place* const place, leases_.place_of(row.value));
+  BERTH_CO_TRY(places::PlaceRef facts, co_await leases_.facts(row.value));
+  co_return Held{std::move(row.value), *place, std::move(facts)};
 }
 
-Task<execution::Changes> Snapshots::changes(core::Call call, core::LeaseId id) {
+Task<places::Changes> Snapshots::changes(core::Call call, core::LeaseId id) {
   BERTH_CO_TRY(LeaseRow row, co_await services_.store.read([&](store::Session& s) {
     return find_held(s, call, id, leases_.node());
   }));
-  BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
-  BERTH_CO_TRY(execution::Changes found, co_await place.driver->changes(place.facts));
-  for (execution::Change& one : found.changes) one.path = workspaces::escaped(one.path);
+  BERTH_CO_TRY(const Held held, co_await place_of(std::move(row)));
+  BERTH_CO_TRY(places::Snapshots* const snapshots, need<Lack::changes>(held.place, held.facts));
+  BERTH_CO_TRY(places::Changes found, co_await snapshots->changes(held.facts));
+  for (places::Change& one : found.changes) one.path = workspaces::escaped(one.path);
   co_return found;
 }
 
@@ -144,8 +148,10 @@ Task<LeaseRow> Snapshots::mark(core::Call call, core::LeaseId id, std::string_vi
 Task<LeaseView> Snapshots::freeze(core::Call call, core::LeaseId id) {
   // Recorded first, so that a concurrent capture leaves it frozen.
   BERTH_CO_TRY(LeaseRow row, co_await mark(call, id, "environment.lease_frozen", true));
-  BERTH_CO_TRY(const Place place, co_await place_of(row));
-  const Result<> frozen = co_await place.driver->freeze(place.facts);
+  BERTH_CO_TRY(const Held held, co_await place_of(row));
+  const auto freezer = need<Lack::freeze>(held.place, held.facts);
+  const Result<> frozen =
+      freezer ? co_await (*freezer)->freeze(held.facts) : std::unexpected(freezer.error());
   if (frozen) co_return view_of(std::move(row.value));
   if (frozen.error().code != Errc::cancelled) {
     call.once.reset();
@@ -158,8 +164,14 @@ Task<LeaseView> Snapshots::thaw(core::Call call, core::LeaseId id) {
   BERTH_CO_TRY(LeaseRow row, co_await services_.store.read([&](store::Session& s) {
     return find_held(s, call, id, leases_.node());
   }));
-  BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
-  const Result<> thawed = co_await place.driver->thaw(place.facts);
+  BERTH_CO_TRY(const Held held, co_await place_of(std::move(row)));
+  const auto freezer = need<Lack::thaw>(held.place, held.facts);
+  Result<> thawed;
+  if (freezer) {
+    thawed = co_await (*freezer)->thaw(held.facts);
+  } else if (!places::is_of_plugin(held.facts)) {  // no plugin freezes, so nothing is to be thawed
+    thawed = std::unexpected(freezer.error());
+  }
   // A place that no longer exists is not frozen.
   const bool is_gone = !thawed && thawed.error().code == Errc::process_lost;
   if (!thawed && !is_gone) co_return std::unexpected(thawed.error());
@@ -225,31 +237,31 @@ Task<LeaseView> Snapshots::roll_back(core::Call call, core::LeaseId id, RollBack
 Task<LeaseView> Snapshots::carry_out_roll_back(LeaseRow row) {
   const core::LeaseId id = row.value.id;
   fault_point("rollback.intended");
-  BERTH_CO_TRY(Place place, co_await place_of(row));
-  const Result<> destroyed = co_await place.driver->destroy(place.facts);
-  if (!destroyed) co_return co_await give_up_roll_back(std::move(place), destroyed.error());
+  BERTH_CO_TRY(Held held, co_await place_of(row));
+  const Result<> destroyed = co_await held.place.destroy(held.facts);
+  if (!destroyed) co_return co_await give_up_roll_back(std::move(held), destroyed.error());
   fault_point("rollback.destroyed");
-  const drivers::AcquireRequest request{.lease = place.facts.clone()};
-  const Result<drivers::Acquired> acquired = co_await place.driver->acquire(request);
-  if (!acquired) co_return co_await give_up_roll_back(std::move(place), acquired.error());
+  const places::AcquireRequest request{.lease = held.facts.clone()};
+  const Result<places::Acquired> acquired = co_await held.place.acquire(request);
+  if (!acquired) co_return co_await give_up_roll_back(std::move(held), acquired.error());
   fault_point("rollback.acted");
-  tell_of_fresh_place(place.facts, acquired->provider_lease_id, acquired->metadata);
+  tell_of_fresh_place(held.facts, acquired->provider_lease_id, acquired->metadata);
   Result<LeaseRow> recorded =
       co_await services_.store.write([&](store::Session& s) -> Result<LeaseRow> {
         BERTH_DO(expect_alive(s, leases_.node()));
         return leases_.record_again(s, id, *acquired);
       });
-  if (!recorded) co_return co_await give_up_roll_back(std::move(place), recorded.error());
+  if (!recorded) co_return co_await give_up_roll_back(std::move(held), recorded.error());
   LeaseRecord& lease = recorded->value;
-  tell_of_fresh_place(place.facts, lease.provider_lease_id, lease.metadata.value_or(bj::object{}));
-  BERTH_CO_DO(co_await leases_.keep(lease, place.facts));
+  tell_of_fresh_place(held.facts, lease.provider_lease_id, lease.metadata.value_or(bj::object{}));
+  BERTH_CO_DO(co_await leases_.keep(lease, held.facts));
   services_.feed.changed(lease.company_id);
   co_return view_of(std::move(lease));
 }
 
-Task<LeaseView> Snapshots::give_up_roll_back(Place place, Error why) {
+Task<LeaseView> Snapshots::give_up_roll_back(Held former, Error why) {
   if (why.code == Errc::cancelled) co_return std::unexpected(std::move(why));
-  const core::LeaseId id = place.lease.id;
+  const core::LeaseId id = former.lease.id;
   const auto row = co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), id);
   });
@@ -257,10 +269,10 @@ Task<LeaseView> Snapshots::give_up_roll_back(Place place, Error why) {
   const Result<> held = expect_held(row->value, leases_.node());
   // The lease still waits for its rollback, which the next request completes.
   if (held) co_return std::unexpected(std::move(why));
-  const Result<> gone = co_await place.driver->destroy(place.facts);
+  const Result<> gone = co_await former.place.destroy(former.facts);
   if (!gone) {
     log::warn("rollback.left_behind", {{"lease", id},
-                                       {"place", place.facts.provider_lease_id.value_or("")},
+                                       {"place", former.facts.provider_lease_id.value_or("")},
                                        {"error", gone.error().message}});
   }
   co_return std::unexpected(held.error());

@@ -25,7 +25,7 @@ class Snapshots {
       : services_(services), leases_(leases), templates_(templates) {}
 
   // How the sandbox differs from what it started from.
-  Task<execution::Changes> changes(core::Call call, core::LeaseId id);
+  Task<places::Changes> changes(core::Call call, core::LeaseId id);
   // Suspends all its processes until thaw. A run that works there does not notice; its time
   // continues.
   Task<LeaseView> freeze(core::Call call, core::LeaseId id);
@@ -38,12 +38,12 @@ class Snapshots {
   Task<LeaseView> fork(core::Call call, core::LeaseId id, ForkLease wanted);
 
  private:
-  struct Place {
+  struct Held {
     core::LeaseRecord lease;
-    drivers::Driver* driver;
-    drivers::PlaceRef facts;
+    places::Place& place;
+    places::PlaceRef facts;
   };
-  Task<Place> place_of(LeaseLifecycle::Row row);
+  Task<Held> place_of(LeaseLifecycle::Row row);
   Task<LeaseLifecycle::Row> mark(core::Call call, core::LeaseId id, std::string_view action,
                                  bool frozen);
   // The row records the unfinished rollback until it is done.
@@ -53,7 +53,7 @@ class Snapshots {
   Task<LeaseView> carry_out_roll_back(LeaseLifecycle::Row row);
   // A rollback could not remove, create or record a place. If the lease was ended meanwhile,
   // nothing else needs what exists of the place: it is destroyed, and the result is `conflict`.
-  Task<LeaseView> give_up_roll_back(Place place, Error why);
+  Task<LeaseView> give_up_roll_back(Held former, Error why);
 
   // What a fork consists of.
   struct Fork {

@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "core/fingerprint.hpp"
 #include "engine/journal.hpp"
+#include "engine/leases/abilities.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/places/environments.hpp"
@@ -13,6 +14,8 @@
 
 namespace berth::engine {
 namespace {
+
+using places::Lack;
 
 using core::LeaseState;
 using core::Template;
@@ -32,7 +35,7 @@ Entry entry_of(const Template& row, std::string_view action) {
   return {row.company_id, action, "template", row.id.str(), std::move(details)};
 }
 
-execution::DeleteTemplate deletion_of(const Template& row) {
+places::DeleteTemplate deletion_of(const Template& row) {
   return {.key = row.id, .ref = row.template_ref, .kind = row.kind, .metadata = row.metadata};
 }
 
@@ -103,7 +106,7 @@ Result<TemplateCapture::Row> TemplateCapture::intend(store::Session& session,
 }
 
 Task<TemplateCapture::Row> TemplateCapture::record_captured(Row intended,
-                                                            execution::CapturedTemplate captured,
+                                                            places::CapturedTemplate captured,
                                                             Also also) {
   const auto save = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
@@ -125,16 +128,19 @@ Task<TemplateCapture::Row> TemplateCapture::record_captured(Row intended,
 Task<TemplateCapture::Row> TemplateCapture::capture(Row intended, core::LeaseRecord lease,
                                                     Also also) {
   fault_point("capture.intended");
-  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease));
-  BERTH_CO_TRY(const drivers::PlaceRef facts, co_await leases_.facts(lease));
-  execution::CaptureTemplate request{.key = intended.value.id, .label = intended.value.name};
-  if (is_frozen(lease)) request.afterwards = execution::Afterwards::stays_frozen;
+  BERTH_CO_TRY(places::Place* const place, leases_.place_of(lease));
+  BERTH_CO_TRY(const places::PlaceRef facts, co_await leases_.facts(lease));
+  places::CaptureTemplate request{.key = intended.value.id, .label = intended.value.name};
+  if (is_frozen(lease)) request.afterwards = places::Afterwards::stays_frozen;
   BERTH_CO_TRY(
       request.source_ref,
       co_await services_.store.read([&](store::Session& s) -> Result<std::optional<std::string>> {
         return ref_of(s, lease.teardown.template_id);
       }));
-  Result<execution::CapturedTemplate> captured = co_await driver->capture_template(facts, request);
+  const auto snapshots = need<Lack::capture>(*place, facts);
+  Result<places::CapturedTemplate> captured =
+      snapshots ? co_await (*snapshots)->capture_template(facts, request)
+                : std::unexpected(snapshots.error());
   fault_point("capture.acted");
   Error why;
   if (captured) {
@@ -192,9 +198,11 @@ Task<> TemplateCapture::let_go_on(Template row) {
     return store::find_lease_record(s, core::Reach::everything(), *row.source_lease_id);
   });
   if (!lease || !is_held(lease->value) || is_frozen(lease->value)) co_return Result<>{};
-  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease->value));
-  BERTH_CO_TRY(const drivers::PlaceRef facts, co_await leases_.facts(lease->value));
-  co_return co_await driver->thaw(facts);
+  BERTH_CO_TRY(places::Place* const place, leases_.place_of(lease->value));
+  places::Freezer* const freezer = place->abilities().freezer;
+  if (freezer == nullptr) co_return Result<>{};
+  BERTH_CO_TRY(const places::PlaceRef facts, co_await leases_.facts(lease->value));
+  co_return co_await freezer->thaw(facts);
 }
 
 Task<TemplateCapture::Row> TemplateCapture::park(Row row) {
@@ -272,11 +280,14 @@ Task<TemplateCapture::Row> TemplateCapture::settle(Row row, Left left) {
     const Result<> goes_on = co_await let_go_on(row.value);
     if (!goes_on) log::warn("template.not_thawed", {{"error", goes_on.error().message}});
   }
-  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(core::DriverKind::sandbox));
-  const bool has_name = row.value.template_ref || driver->finds_by_key(row.value.config);
+  BERTH_CO_TRY(places::Place* const place, leases_.place_of(row.value));
+  const bool has_name = row.value.template_ref || place->abilities().found_by_key;
   if (!has_name && left == Left::something) co_return co_await park(std::move(row));
-  BERTH_CO_TRY(const drivers::PlaceRef place, co_await leases_.facts(row.value));
-  const Result<bool> deleted = co_await driver->delete_template(place, deletion_of(row.value));
+  BERTH_CO_TRY(const places::PlaceRef facts, co_await leases_.facts(row.value));
+  const auto snapshots = need<Lack::template_deletion>(*place, facts);
+  const places::DeleteTemplate deletion = deletion_of(row.value);
+  const Result<bool> deleted = snapshots ? co_await (*snapshots)->delete_template(facts, deletion)
+                                         : std::unexpected(snapshots.error());
   fault_point("template.delete_acted");
   if (!deleted && deleted.error().code == Errc::cancelled) {
     co_return std::unexpected(deleted.error());

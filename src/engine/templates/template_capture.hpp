@@ -52,7 +52,7 @@ class TemplateCapture {
  private:
   Task<> let_go_on(core::Template row);
   Task<Row> park(Row row);
-  Task<Row> record_captured(Row intended, execution::CapturedTemplate captured, Also also);
+  Task<Row> record_captured(Row intended, places::CapturedTemplate captured, Also also);
 
   Services& services_;
   LeaseLifecycle& leases_;

@@ -129,7 +129,7 @@ Task<> Sweeper::handle(LeaseLifecycle::Row lease) {
 Task<> Sweeper::keep(LeaseLifecycle::Row lease) {
   const bool is_ours = lease.value.node_id == leases_.node();
   if (is_ours) {
-    BERTH_CO_TRY(const drivers::PlaceRef known, co_await leases_.facts(lease.value));
+    BERTH_CO_TRY(const places::PlaceRef known, co_await leases_.facts(lease.value));
     BERTH_CO_DO(co_await leases_.keep(lease.value, known));
     fault_point("sweep.kept");
   }
@@ -177,8 +177,12 @@ Task<bool> Sweeper::spare_or_expire(LeaseLifecycle::Row lease) {
 }
 
 Task<> Sweeper::sweep_held() {
-  BERTH_CO_TRY(const std::vector<core::LeaseId> held, co_await leases_.held());
-  for (const core::LeaseId& id : held) {
+  BERTH_CO_TRY(const std::vector<places::HeldPlace> held,
+               co_await leases_.held(core::DriverKind::local));
+  for (const places::HeldPlace& one : held) {
+    const std::optional<core::LeaseId> lease = one.key.lease();
+    if (!lease) continue;
+    const core::LeaseId& id = *lease;
     const auto look = [&](store::Session& s) {
       return store::find_lease_record(s, core::Reach::everything(), id);
     };
@@ -187,7 +191,7 @@ Task<> Sweeper::sweep_held() {
     if (!is_known && row.error().code != Errc::lease_not_found) continue;
     if (is_known && !core::is_final(row->value.status)) continue;
     log::warn("lease.left_behind", {{"lease", id}});
-    const Result<> removed = co_await leases_.remove_held(id);
+    const Result<> removed = co_await leases_.remove_held(one);
     if (!removed)
       log::warn("lease.remove_failed", {{"lease", id}, {"error", removed.error().message}});
   }
@@ -195,18 +199,21 @@ Task<> Sweeper::sweep_held() {
 }
 
 Task<> Sweeper::sweep_held_sandboxes() {
-  BERTH_CO_TRY(const std::vector<drivers::HeldSandbox> held, co_await leases_.held_sandboxes());
-  for (const drivers::HeldSandbox& one : held) {
+  BERTH_CO_TRY(const std::vector<places::HeldPlace> held,
+               co_await leases_.held(core::DriverKind::sandbox));
+  for (const places::HeldPlace& one : held) {
+    const std::optional<core::SandboxId> id = one.key.sandbox();
+    if (!id) continue;
     const auto look = [&](store::Session& s) {
-      return store::find_sandbox(s, core::Reach::everything(), one.id);
+      return store::find_sandbox(s, core::Reach::everything(), *id);
     };
     const Result<core::Stored<core::Sandbox>> row = co_await services_.store.read(look);
     if (!row && row.error().code != Errc::sandbox_not_found) continue;
     if (row && !core::is_final(row->value.status)) continue;
-    log::warn("sandbox.left_behind", {{"sandbox", one.id}});
+    log::warn("sandbox.left_behind", {{"sandbox", *id}});
     const Result<> removed = co_await leases_.remove_held(one);
     if (!removed) {
-      log::warn("sandbox.remove_failed", {{"sandbox", one.id}, {"error", removed.error().message}});
+      log::warn("sandbox.remove_failed", {{"sandbox", *id}, {"error", removed.error().message}});
     }
   }
   co_return Result<>{};
@@ -214,21 +221,15 @@ Task<> Sweeper::sweep_held_sandboxes() {
 
 // The row is created before its template and deleted after it.
 Task<> Sweeper::sweep_held_templates() {
-  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(core::DriverKind::sandbox));
-  BERTH_CO_TRY(const std::vector<execution::HeldTemplate> held, co_await driver->held_templates());
-  for (const execution::HeldTemplate& one : held) {
+  BERTH_CO_TRY(const std::vector<places::HeldTemplate> held, co_await leases_.held_templates());
+  for (const places::HeldTemplate& one : held) {
     const auto look = [&](store::Session& s) {
       return store::find_template(s, core::Reach::everything(), one.id);
     };
     const Result<TemplateCapture::Row> row = co_await services_.store.read(look);
     if (row || row.error().code != Errc::template_not_found) continue;
     log::warn("template.left_behind", {{"template", one.id}});
-    // Its company is unknown by now, and the driver on this machine does not use it.
-    const drivers::PlaceRef place{.lease_id = *core::LeaseId::parse(one.id.str()),
-                                  .company_id = *core::CompanyId::parse(one.id.str()),
-                                  .config = {{"provider", one.provider}}};
-    const execution::DeleteTemplate deletion{.key = one.id};
-    const Result<bool> deleted = co_await driver->delete_template(place, deletion);
+    const Result<bool> deleted = co_await leases_.delete_held(one);
     if (!deleted) {
       log::warn("template.remove_failed",
                 {{"template", one.id}, {"error", deleted.error().message}});

@@ -1,10 +1,10 @@
 #include "plugins/manifest/manifest_file.hpp"
 
 #include "base/files.hpp"
-#include "execution/keeper_process.hpp"
+#include "base/json/peek.hpp"
+#include "keepers/keeper_process.hpp"
 #include "plugins/box.hpp"
 #include "plugins/spawn.hpp"
-#include "providers/metadata.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -41,7 +41,7 @@ std::vector<std::string> candidates_in(const std::string& folder) {
     for (const std::string_view key : {"berthPlugin", "paperclipPlugin"}) {
       const bj::value* part = package == nullptr ? nullptr : package->if_contains(key);
       if (part == nullptr || !part->is_object()) continue;
-      if (auto named = providers::text_at(part->get_object(), "manifest")) {
+      if (auto named = text_in(part->get_object(), "manifest")) {
         names.insert(names.begin(), *std::move(named));
       }
     }
@@ -106,7 +106,7 @@ Task<std::string> print_module(asio::any_io_executor executor, const fs::path& f
   });
   std::string printed = co_await read_all(out, limits.bytes_max);
   const std::string said = co_await read_all(err, stderr_max);
-  BERTH_CO_DO(co_await execution::reap(executor, pid));
+  BERTH_CO_DO(co_await keepers::reap(executor, pid));
   deadline.cancel();
   if (late) {
     co_return invalid(file.string(),

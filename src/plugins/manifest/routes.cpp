@@ -1,16 +1,15 @@
 #include "plugins/manifest/routes.hpp"
 
 #include "base/base64.hpp"
+#include "base/json/peek.hpp"
 #include "plugins/manifest/manifest_rules.hpp"
-#include "providers/metadata.hpp"
 
 #include <algorithm>
 
 namespace berth::plugins {
 namespace {
 
-using execution::OutputKind;
-using providers::text_at;
+using keepers::OutputKind;
 
 constexpr std::size_t chunk_max = 1'000'000;  // characters
 constexpr std::size_t log_total_max = std::size_t{128} << 20;
@@ -210,7 +209,7 @@ Result<bool> StreamRoutes::take(const Notification& notification, Payload payloa
 }
 
 Result<bool> StreamRoutes::take_unknown(const Notification& notification, bool is_login) const {
-  const std::string id = text_at(notification_params(notification), "hostRouteId").value_or("");
+  const std::string id = text_in(notification_params(notification), "hostRouteId").value_or("");
   // Of a login that is over, or of a byte stream that is.
   if (is_login || std::ranges::find(closed_, id) != closed_.end()) return false;
   return never_opened();

@@ -3,7 +3,7 @@
 #include "base/async/condition.hpp"
 #include "base/async/task.hpp"
 #include "base/json/json.hpp"
-#include "execution/execution.hpp"
+#include "keepers/command.hpp"
 #include "plugins/message.hpp"
 
 #include <deque>
@@ -21,7 +21,7 @@ namespace berth::plugins {
 class LiveOutput {
  public:
   virtual ~LiveOutput() = default;
-  virtual void take(execution::OutputKind kind, std::string_view text) = 0;
+  virtual void take(keepers::OutputKind kind, std::string_view text) = 0;
 };
 
 // Finds the command that an `execute.log` belongs to. One worker process serves all companies and

@@ -12,7 +12,7 @@ namespace {
 
 class Kept final : public LiveOutput {
  public:
-  void take(execution::OutputKind /*kind*/, std::string_view chunk) override { text += chunk; }
+  void take(keepers::OutputKind /*kind*/, std::string_view chunk) override { text += chunk; }
   std::string text;
 };
 
