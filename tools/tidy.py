@@ -28,6 +28,7 @@ LAYERS = {
     "src/plugins": (*DOMAIN, "keeper", "execution", "providers"),
     "src/drivers": (*DOMAIN, "keeper", "execution", "providers", "plugins", "egress"),
     "src/workspaces": DOMAIN,
+    "src/snapshots": ("base", "workspaces"),
     "src/egress": DOMAIN,
     "src/engine": (*DOMAIN, "keeper", "execution", "store", "vault", "providers", "plugins", "drivers",
                    "workspaces", "egress"),
