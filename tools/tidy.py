@@ -28,6 +28,7 @@ LAYERS = {
     "src/plugins": (*DOMAIN, "keeper", "keepers"),
     "src/places": (*DOMAIN, "keeper", "keepers", "files", "images", "egress", "plugins"),
     "src/workspaces": (*DOMAIN, "files"),
+    "src/snapshots": ("base", "files"),
     "src/egress": DOMAIN,
     "src/engine": (*DOMAIN, "keeper", "keepers", "store", "vault", "plugins", "places", "files",
                    "workspaces", "egress"),

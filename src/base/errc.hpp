@@ -122,6 +122,18 @@ namespace berth {
   X(file_not_found, not_found)                     \
   X(path_refused, refused)                         \
   X(port_unreachable, place_failed)                \
+  /* workspaces and their snapshots */             \
+  X(git_unavailable, fault)                        \
+  X(git_failed, fault)                             \
+  X(snapshot_not_found, not_found)                 \
+  X(workspace_invalid, refused)                    \
+  X(workspace_too_large, refused)                  \
+  X(workspace_unsteady, conflict)                  \
+  X(workspace_busy, unavailable)                   \
+  X(workspace_corrupt, fault)                      \
+  X(merge_conflict, conflict)                      \
+  X(bundle_invalid, refused)                       \
+  X(bundle_too_large, refused)                     \
   /* plugins */                                    \
   X(plugin_not_found, not_found)                   \
   X(plugin_exists, conflict)                       \
