@@ -2,6 +2,7 @@
 
 #include "core/output/attach.hpp"
 #include "engine/live_command.hpp"
+#include "http/routes/attach_news.hpp"
 #include "http/routes/stdin_queue.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -25,19 +26,6 @@ struct StateNews {
   engine::RunView run;
 };
 BOOST_DESCRIBE_STRUCT(StateNews, (), (type, run))
-
-struct TakenNews {
-  core::AttachNews type;
-  std::int64_t bytes;
-};
-BOOST_DESCRIBE_STRUCT(TakenNews, (), (type, bytes))
-
-struct ErrorNews {
-  core::AttachNews type;
-  std::string error;
-  std::string code;
-};
-BOOST_DESCRIBE_STRUCT(ErrorNews, (), (type, error, code))
 
 bool waits(const engine::RunView& run) {
   return run.status == core::RunState::queued || run.status == core::RunState::starting;
@@ -144,8 +132,7 @@ class Attachment {
   }
 
   Task<> tell_error(Error error) {
-    const ErrorNews news{core::AttachNews::error, error.message, std::string{name_of(error.code)}};
-    co_return co_await socket_.send({.bytes = encode_text(news)});
+    co_return co_await socket_.send({.bytes = encode_error(error)});
   }
 
   // Ends when the client has disconnected. An invalid request is answered with an error and
@@ -200,7 +187,7 @@ class Attachment {
       Result<> sent = co_await runs_.send(call_, run_, input_of(std::move(piece)));
       waiting_.settle();
       if (!sent) BERTH_CO_DO(co_await tell_error(sent.error()));
-      const TakenNews news{core::AttachNews::stdin_taken, static_cast<std::int64_t>(size)};
+      const TakenNews news{.bytes = static_cast<std::int64_t>(size)};
       BERTH_CO_DO(co_await socket_.send({.bytes = encode_text(news)}));
     }
   }

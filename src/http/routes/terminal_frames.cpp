@@ -1,4 +1,5 @@
 #include "base/text.hpp"
+#include "http/routes/attach_news.hpp"
 #include "http/routes/terminal.hpp"
 
 namespace berth::http {
@@ -24,12 +25,6 @@ struct EndedNews {
 };
 BOOST_DESCRIBE_STRUCT(EndedNews, (), (type, exec))
 
-struct TakenNews {
-  AttachNews type = AttachNews::stdin_taken;
-  std::int64_t bytes = 0;
-};
-BOOST_DESCRIBE_STRUCT(TakenNews, (), (type, bytes))
-
 BOOST_DEFINE_ENUM_CLASS(PageNews, ready, output, error, closed)
 BOOST_DEFINE_ENUM_CLASS(PageVerb, input, resize)
 
@@ -52,14 +47,6 @@ struct PageClosed {
 };
 BOOST_DESCRIBE_STRUCT(PageClosed, (), (type, reason, exit_code, signal))
 
-// The same in both formats.
-struct ErrorNews {
-  AttachNews type = AttachNews::error;
-  std::string error;
-  std::string code;
-};
-BOOST_DESCRIBE_STRUCT(ErrorNews, (), (type, error, code))
-
 // A request as sent; which fields belong to which type is checked after decoding.
 struct PageRequest {
   PageVerb type = PageVerb::input;
@@ -68,11 +55,6 @@ struct PageRequest {
   std::optional<std::int64_t> rows;
 };
 BOOST_DESCRIBE_STRUCT(PageRequest, (), (type, data, cols, rows))
-
-Message error_frame(const Error& error) {
-  const ErrorNews news{.error = error.message, .code = std::string{name_of(error.code)}};
-  return {.bytes = encode_text(news)};
-}
 
 Result<> expect_text(const Message& message) {
   if (message.kind == Message::Kind::text) return {};
@@ -102,7 +84,7 @@ std::optional<Message> AttachFrames::taken(std::size_t bytes) {
 }
 
 Message AttachFrames::failed(const Error& error) {
-  return error_frame(error);
+  return {.bytes = encode_error(error)};
 }
 
 Message AttachFrames::ended(const std::string& exec_id, const engine::Ended& ended) {
@@ -135,7 +117,7 @@ std::optional<Message> PageFrames::output(const engine::OutputPiece& piece) {
 }
 
 Message PageFrames::failed(const Error& error) {
-  return error_frame(error);
+  return {.bytes = encode_error(error)};
 }
 
 Message PageFrames::ended(const std::string& /*exec_id*/, const engine::Ended& ended) {
