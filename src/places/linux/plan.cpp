@@ -51,19 +51,20 @@ struct NamedLimit {
 };
 
 // A limit that consists of several settings is named after one of them.
-std::string name_of(const keeper::sandbox::Limits& limits, std::size_t setting = 0) {
+std::string limit_name(const keeper::sandbox::Limits& limits, std::size_t setting = 0) {
   return keeper::sandbox::settings_of(limits).at(setting).limit;
 }
 
 std::vector<NamedLimit> limits_named_in(const LinuxConfig& config) {
   const keeper::sandbox::Limits all = limits_of(config);
   std::vector<NamedLimit> named;
-  if (config.memory_mb) named.emplace_back("memoryMb", name_of({.memory_bytes = all.memory_bytes}));
-  if (config.swap_mb) named.emplace_back("swapMb", name_of(all, 1));
-  if (config.pids) named.emplace_back("pids", name_of({.pids = all.pids}));
-  if (config.cpus) named.emplace_back("cpus", name_of({.cpu_millis = all.cpu_millis}));
+  if (config.memory_mb)
+    named.emplace_back("memoryMb", limit_name({.memory_bytes = all.memory_bytes}));
+  if (config.swap_mb) named.emplace_back("swapMb", limit_name(all, 1));
+  if (config.pids) named.emplace_back("pids", limit_name({.pids = all.pids}));
+  if (config.cpus) named.emplace_back("cpus", limit_name({.cpu_millis = all.cpu_millis}));
   if (config.cpu_weight) {
-    named.emplace_back("cpuWeight", name_of({.cpu_weight = all.cpu_weight}));
+    named.emplace_back("cpuWeight", limit_name({.cpu_weight = all.cpu_weight}));
   }
   return named;
 }
