@@ -30,7 +30,7 @@ std::string module_of(const std::string& folder) {
 }
 
 Result<bj::value> print_with_node(const Request& request, const std::string& file) {
-  const auto node = find_program(request.path, "node");
+  const auto node = plugins::find_program(request.path, "node");
   if (!node) {
     return fail(Errc::plugin_unavailable, file + ": is JavaScript, and there is no node on PATH",
                 "install Node 18 or newer");
