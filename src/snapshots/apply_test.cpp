@@ -5,7 +5,6 @@
 #include "snapshots/snapshots_fixture.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 
 #include <atomic>
 #include <random>
@@ -304,21 +303,8 @@ TEST_P(ApplyCrashTest, KilledApplyLeavesTheOldTreeOrIsCompleted) {
     std::filesystem::remove_all(place + "/removed");
     write_in(place, "added/f", "new\n");
   });
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    // The variable is read once in a process, so the apply is done by a new program.
-    ::unsetenv("GTEST_TOTAL_SHARDS");
-    ::setenv("BERTH_FAULT_POINT", GetParam(), 1);
-    ::execl("/proc/self/exe", "snapshots_test",
-            "--gtest_filter=ApplyInAChild.AppliesWhatItsArgumentsName",
-            repository().folder().c_str(), folder().c_str(), base.commit.hex().c_str(),
-            result.hex().c_str(), nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  ASSERT_TRUE(dies_at(GetParam(),
+                      {"apply", repository().folder(), folder(), base.commit.hex(), result.hex()}));
   for (int i = 0; i < 5; ++i) {
     const std::string text = read("d" + std::to_string(i) + "/f");
     EXPECT_TRUE(text == "old\n" || text == "new\n") << text;
@@ -338,18 +324,6 @@ INSTANTIATE_TEST_SUITE_P(EveryPoint, ApplyCrashTest,
                                          "apply.placing:3", "apply.placing:7", "apply.placed",
                                          "apply.forgotten"));
 
-// Not a test of its own: the process that ApplyCrashTest kills.
-TEST(ApplyInAChild, AppliesWhatItsArgumentsName) {
-  const std::vector<std::string> words = testing::internal::GetArgvs();
-  const std::size_t last = words.size();
-  if (last < 6) return;
-  const auto opened = Repository::open(GitProgram{}, words[last - 4]);
-  SNAPSHOT_OK(opened);
-  const auto done = Apply{*opened, words[last - 3]}.apply(*ObjectId::from_hex(words[last - 2]),
-                                                          *ObjectId::from_hex(words[last - 1]));
-  SNAPSHOT_OK(done);
-}
-
 TEST_F(ApplyTest, FileThatChangedAfterAKillIsKeptAndMergedAgain) {
   write("a", "1\n2\n3\n4\n5\n6\n7\n8\n");
   write("b", "1\n2\n3\n4\n5\n6\n7\n8\n");
@@ -358,18 +332,8 @@ TEST_F(ApplyTest, FileThatChangedAfterAKillIsKeptAndMergedAgain) {
     write_in(place, "a", "A\n2\n3\n4\n5\n6\n7\n8\n");
     write_in(place, "b", "B\n2\n3\n4\n5\n6\n7\n8\n");
   });
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::unsetenv("GTEST_TOTAL_SHARDS");
-    ::setenv("BERTH_FAULT_POINT", "apply.placing:1", 1);
-    ::execl("/proc/self/exe", "snapshots_test",
-            "--gtest_filter=ApplyInAChild.AppliesWhatItsArgumentsName",
-            repository().folder().c_str(), folder().c_str(), base.commit.hex().c_str(),
-            result.hex().c_str(), nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(dies_at("apply.placing:1",
+                      {"apply", repository().folder(), folder(), base.commit.hex(), result.hex()}));
   write("b", "1\n2\n3\n4\n5\n6\n7\nmine\n");
   const auto done = apply().apply(base.commit, result);
   SNAPSHOT_OK(done);

@@ -5,8 +5,6 @@
 #include "snapshots/git/pack_writer.hpp"
 #include "snapshots/snapshots_fixture.hpp"
 
-#include <signal.h>
-
 namespace berth::snapshots {
 namespace {
 
@@ -151,19 +149,7 @@ class QuarantineCrashTest : public QuarantineTest,
 TEST_P(QuarantineCrashTest, KilledProcessLeavesARepositoryThatTakesTheBundleAgain) {
   commit("file", "changed\n");
   const std::string bytes = bundle();
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    ::unsetenv("GTEST_TOTAL_SHARDS");
-    ::setenv("BERTH_FAULT_POINT", GetParam(), 1);
-    ::execl("/proc/self/exe", "snapshots_test",
-            "--gtest_filter=QuarantineInAChild.AcceptsWhatItsArgumentsName",
-            repository().folder().c_str(), (home() + "/bundle").c_str(), nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  ASSERT_TRUE(dies_at(GetParam(), {"accept", repository().folder(), home() + "/bundle"}));
   EXPECT_FALSE(repository().ref("refs/berth/runs/r/commits")->has_value());
   SNAPSHOT_OK(accept(bytes));
   SNAPSHOT_OK(repository().verify());
@@ -171,17 +157,6 @@ TEST_P(QuarantineCrashTest, KilledProcessLeavesARepositoryThatTakesTheBundleAgai
 
 INSTANTIATE_TEST_SUITE_P(EveryPoint, QuarantineCrashTest,
                          testing::Values("quarantine.checked", "quarantine.joined"));
-
-// Not a test of its own: the process that QuarantineCrashTest kills.
-TEST(QuarantineInAChild, AcceptsWhatItsArgumentsName) {
-  const std::vector<std::string> words = testing::internal::GetArgvs();
-  const std::size_t last = words.size();
-  if (last < 4) return;
-  const auto opened = Repository::open(GitProgram{}, words[last - 2]);
-  SNAPSHOT_OK(opened);
-  const std::string bytes = *read_file(words[last - 1], 64 << 20);
-  SNAPSHOT_OK(accept_bundle(*opened, "r", "refs/heads/work", source_of(bytes)));
-}
 
 TEST(BundleHeaderTest, CapabilitiesThatNobodyAskedForAreRefused) {
   const std::string id(40, 'a');

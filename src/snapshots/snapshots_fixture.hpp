@@ -6,6 +6,7 @@
 #include "snapshots/snapshot.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -94,5 +95,23 @@ class SnapshotsTest : public testing::Test {
   std::unique_ptr<Repository> repository_;
   mutable int last_status_ = 0;
 };
+
+// Runs a step (tests/support/snapshot_step.cpp) in a process that is killed at the fault point.
+// False if it did not get there.
+inline bool dies_at(const char* point, std::vector<std::string> words) {
+  words.insert(words.begin(), SNAPSHOT_STEP);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("BERTH_FAULT_POINT", point, 1);
+    ::execv(SNAPSHOT_STEP, argv.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+         WTERMSIG(status) == SIGKILL;
+}
 
 }  // namespace berth::snapshots

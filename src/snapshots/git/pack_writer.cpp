@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::size_t pack_buffer_bytes = 1 << 20;
 constexpr std::size_t pack_header_bytes = 12;
-// Level 1 is three times as fast as the default and costs a tenth more disk, until garbage
-// collection packs again.
+// The fastest: garbage collection packs what remains again.
 constexpr int compression_level = 1;
 
 void put_u32(std::string& out, std::uint32_t value) {
