@@ -250,10 +250,10 @@ TEST_P(PluginServicesTest, ASubscriptionHearsTheEventsOfItsFilterFromThenOn) {
           {{"eventPattern", "plugin.acme.cloud.*"}, {"filter", {{"companyId", acme_->id.str()}}}}));
   emit(*other_, "theirs");
   emit(*acme_, "first");
-  while (heard.empty()) loop_.run_one();
+  work_until([&] { return !heard.empty(); });
   // One round handles every company: with the second event the round of the first is over.
   emit(*acme_, "second");
-  while (heard.size() < 2) loop_.run_one();
+  work_until([&] { return heard.size() == 2; });
   EXPECT_THAT(heard, ElementsAre("acme plugin.acme.cloud.first", "acme plugin.acme.cloud.second"));
   EXPECT_FAILS(ask(acme_->id, "events.subscribe", {{"eventPattern", "*"}}),
                Errc::validation_failed);

@@ -35,7 +35,11 @@ void PluginServicesContract::SetUp() {
 }
 
 void PluginServicesContract::TearDown() {
-  if (services_) EXPECT_WORKS(finish(services_->stop()));
+  if (!services_) return;
+  EXPECT_WORKS(finish(services_->stop()));
+  // Until no thread of the store holds the loop any more.
+  loop_.restart();
+  loop_.run();
 }
 
 PluginServicesContract::Tenant PluginServicesContract::tenant(const std::string& name) {

@@ -52,8 +52,14 @@ class PluginServicesContract : public EngineContract {
     std::optional<Result<T>> outcome;
     loop_.restart();
     tasks_.start("test", keep(std::move(task), outcome));
-    while (!outcome || tasks_.size() > 0) loop_.run_one();
+    work_until([&] { return outcome && tasks_.size() == 0; });
     return *std::move(outcome);
+  }
+  void work_until(const std::function<bool()>& is_so) {
+    while (!is_so()) {
+      // The end of an earlier task, on a thread of the store, may have stopped the loop just now.
+      if (loop_.run_one() == 0) loop_.restart();
+    }
   }
 
   bj::object ref_to(const core::SecretId& secret) const {
